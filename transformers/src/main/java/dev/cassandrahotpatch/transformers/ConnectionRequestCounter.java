@@ -27,6 +27,10 @@ final class ConnectionRequestCounter {
                             "<init>",
                             "(Lio/netty/channel/Channel;Lorg/apache/cassandra/transport/ProtocolVersion;"
                                     + "Lorg/apache/cassandra/transport/Connection$Tracker;)V")
+                    .patch("9be78b5f2a4074f8415c775600401dea", "6.0-alpha2")
+                    .notNeeded(
+                            "2d40b4bd3f40483a6ac563a64e8a35b7",
+                            "this Cassandra (4.0 to 5.0) counts a connection's requests in a LongAdder already")
                     .rewrite(2, ConnectionRequestCounter::makePlainCounter))
             .build();
 
