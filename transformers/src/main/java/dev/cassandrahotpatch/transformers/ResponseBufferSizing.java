@@ -3,7 +3,6 @@ package dev.cassandrahotpatch.transformers;
 
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.tree.AbstractInsnNode;
-import org.objectweb.asm.tree.InsnList;
 import org.objectweb.asm.tree.MethodInsnNode;
 import org.objectweb.asm.tree.MethodNode;
 import org.objectweb.asm.tree.VarInsnNode;
@@ -35,37 +34,42 @@ final class ResponseBufferSizing {
                             "this Cassandra (6.0) sizes response buffers itself; tune it with"
                                     + " cassandra.data_response_buffer_initial_size_min and"
                                     + " cassandra.data_response_buffer_initial_size_max")
-                    .rewrite(2, ResponseBufferSizing::sizeAndLearn))
+                    .rewrite(2, ResponseBufferSizing::startAndFinish))
             .build();
 
     private ResponseBufferSizing() {}
 
-    private static int sizeAndLearn(MethodNode method) {
+    private static int startAndFinish(MethodNode method) {
         int places = 0;
         for (AbstractInsnNode instruction : method.instructions.toArray()) {
             if (!(instruction instanceof MethodInsnNode) || !((MethodInsnNode) instruction).owner.equals(BUFFER)) {
                 continue;
             }
             MethodInsnNode call = (MethodInsnNode) instruction;
-            if (call.name.equals("<init>") && call.desc.equals("()V")) {
-                method.instructions.insertBefore(call, callWithIterator("initialSize", "(L" + ITERATOR + ";)I"));
-                call.desc = "(I)V";
+            if (call.name.equals("<init>") && call.desc.equals("()V") && isOfNewObject(call)) {
+                method.instructions.remove(call.getPrevious().getPrevious());
+                method.instructions.remove(call.getPrevious());
+                replace(method, call, "start", "(L" + ITERATOR + ";)L" + BUFFER + ";");
                 places++;
             } else if (call.name.equals("buffer") && call.desc.equals("()Ljava/nio/ByteBuffer;")) {
-                method.instructions.insertBefore(
-                        call, callWithIterator("finish", "(L" + BUFFER + ";L" + ITERATOR + ";)Ljava/nio/ByteBuffer;"));
-                method.instructions.remove(call);
+                replace(method, call, "finish", "(L" + BUFFER + ";L" + ITERATOR + ";)Ljava/nio/ByteBuffer;");
                 places++;
             }
         }
         return places;
     }
 
-    /** Calls {@code ResponseBufferSizes} with {@code build}'s first argument, the partitions that it serialises. */
-    private static InsnList callWithIterator(String name, String descriptor) {
-        InsnList instructions = new InsnList();
-        instructions.add(new VarInsnNode(Opcodes.ALOAD, 0));
-        instructions.add(new MethodInsnNode(Opcodes.INVOKESTATIC, SIZES, name, descriptor, false));
-        return instructions;
+    private static boolean isOfNewObject(AbstractInsnNode constructorCall) {
+        AbstractInsnNode dup = constructorCall.getPrevious();
+        return dup != null
+                && dup.getOpcode() == Opcodes.DUP
+                && dup.getPrevious() != null
+                && dup.getPrevious().getOpcode() == Opcodes.NEW;
+    }
+
+    /** Calls {@code ResponseBufferSizes} instead, with {@code build}'s first argument, the partitions to serialise. */
+    private static void replace(MethodNode method, MethodInsnNode call, String name, String descriptor) {
+        method.instructions.insertBefore(call, new VarInsnNode(Opcodes.ALOAD, 0));
+        method.instructions.set(call, new MethodInsnNode(Opcodes.INVOKESTATIC, SIZES, name, descriptor, false));
     }
 }

@@ -26,6 +26,6 @@ class ResponseBufferSizingTest {
                 assertThat(ResponseBufferSizing.PATCH.runtimeClasses()).contains(call.owner.replace('/', '.'));
             }
         }
-        assertThat(called).containsExactly("initialSize", "finish");
+        assertThat(called).containsExactly("start", "finish");
     }
 }
