@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.agent;
 
+import dev.cassandrahotpatch.runtime.PatchFailures;
 import dev.cassandrahotpatch.transformers.Catalogue;
 import dev.cassandrahotpatch.transformers.ClassFiles;
 import dev.cassandrahotpatch.transformers.Patch;
@@ -11,29 +12,47 @@ import dev.cassandrahotpatch.transformers.Verdict;
 import dev.cassandrahotpatch.transformers.Weaver;
 import java.io.IOException;
 import java.lang.instrument.Instrumentation;
+import java.lang.instrument.UnmodifiableClassException;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * The agent in one JVM: reads the options, looks at what the class path has for each patch, installs the transformer for
- * those that fit, and has the report made once Cassandra has started.
+ * The agent in one JVM: reads the options, looks at what the class path has for each patch, weaves in those that fit, has the
+ * report made once Cassandra has started, and adds and removes patches while it runs.
  */
 final class HotPatch {
     static final String DAEMON = "org.apache.cassandra.service.CassandraDaemon";
     /** The newest Java that our tests run on. */
     private static final int NEWEST_JAVA = 25;
 
+    /** Set by the first start, for as long as the JVM lives: a second agent option or attach runs this same class again. */
+    private static final AtomicBoolean STARTED = new AtomicBoolean();
+
     private final List<Patch> patches = Catalogue.patches();
     private final ClassLoader loader = ClassLoader.getSystemClassLoader();
     private final PatchBoard board = new PatchBoard(patches);
     private final Options options;
     private final List<String> warnings;
+    private final Instrumentation instrumentation;
+    private final PatchTransformer transformer;
+    /** Patches whose own code met an error: weaving them again would not mend that. Added to by whichever thread met it. */
+    private final Set<Patch> broken = ConcurrentHashMap.newKeySet();
+    /** Whether the JVM has been given the transformer; guarded by this object's monitor. */
+    private boolean registered;
 
-    private HotPatch(Options options) {
+    private HotPatch(Options options, Instrumentation instrumentation) {
         this.options = options;
         this.warnings = new ArrayList<>(options.warnings());
+        this.instrumentation = instrumentation;
+        this.transformer = new PatchTransformer(loader, options, board);
     }
 
     /**
@@ -43,16 +62,14 @@ final class HotPatch {
     static void start(String arguments, Instrumentation instrumentation) {
         long began = System.nanoTime();
         Options options = Options.read(arguments, System.getProperties(), Catalogue.patches());
-        if (isDaemon() || options.everywhere()) {
-            new HotPatch(options).install(instrumentation, began);
+        if (!isDaemon() && !options.everywhere()) {
+            return;
         }
-    }
-
-    /** Says that the agent is on the command line more than once. */
-    static void startedTwice() {
-        if (isDaemon()) {
-            print("warning: cassandra-hotpatch.jar is on the command line more than once; the first one runs, with its"
-                    + " arguments: remove the other -javaagent option");
+        if (STARTED.compareAndSet(false, true)) {
+            new HotPatch(options, instrumentation).install(began);
+        } else {
+            print("warning: the agent is in this JVM already; the first one runs on, with its arguments: name"
+                    + " cassandra-hotpatch.jar in one -javaagent option only");
         }
     }
 
@@ -63,21 +80,149 @@ final class HotPatch {
         return command.equals(DAEMON) || command.startsWith(DAEMON + " ");
     }
 
-    private void install(Instrumentation instrumentation, long began) {
+    private void install(long began) {
         warnOfTheJvm();
         publishSettings();
-        PatchTransformer transformer = new PatchTransformer(loader, options, board);
+        PatchFailures.tell(this::recordRuntimeFailure);
         for (Patch patch : patches) {
-            if (prepare(patch)) {
-                transformer.add(patch);
+            String disabledBy = options.disabledBy(patch);
+            if (disabledBy == null) {
+                enable(patch);
+            } else {
+                board.fix(PatchStatus.disabled(patch, disabledBy));
             }
         }
-        if (transformer.hasTargets()) {
-            instrumentation.addTransformer(transformer, instrumentation.isRetransformClassesSupported());
-        }
-        Report report = new Report(board, warnings, () -> loadWaiting());
+        Report report = new Report(board, warnings, this::whenCassandraHasStarted);
         report.printAtPremain(millisSince(began));
         report.logWhenCassandraHasStarted();
+    }
+
+    private void whenCassandraHasStarted() {
+        loadWaiting();
+        Management.register(this);
+        Metrics.publish(this, options);
+    }
+
+    /** The version in the jar's manifest. */
+    static String version() {
+        String version = HotPatch.class.getPackage().getImplementationVersion();
+        return version == null ? "(unknown version)" : version;
+    }
+
+    List<Patch> patches() {
+        return patches;
+    }
+
+    PatchBoard board() {
+        return board;
+    }
+
+    List<String> warnings() {
+        return warnings;
+    }
+
+    /**
+     * Weaves a patch in: into the classes that are loaded and those that will be. All of its sites, or none.
+     *
+     * @return what came of it
+     */
+    synchronized PatchStatus enable(Patch patch) {
+        if (!transformer.has(patch) && !broken.contains(patch) && prepare(patch)) {
+            transformer.add(patch);
+            registerTransformer();
+            Map<Class<?>, Throwable> failures = retransformLoadedClasses(patch);
+            failures.forEach((loaded, error) -> recordFailure(patch, loaded, error));
+            if (!runsOrWillRun(patch)) {
+                transformer.remove(patch);
+                retransformLoadedClasses(patch); // back to stock, where another of its classes has been rewritten
+                registerTransformer();
+            }
+        }
+        return board.status(patch);
+    }
+
+    /**
+     * Takes a patch out: the classes that have it get their stock code back.
+     *
+     * @param by who did it, for the reason
+     * @return what came of it
+     */
+    synchronized PatchStatus disable(Patch patch, String by) {
+        if (!transformer.has(patch)) {
+            return board.status(patch); // its code is stock already, and its reason is worth more than "switched off"
+        }
+        transformer.remove(patch);
+        Map<Class<?>, Throwable> failures = retransformLoadedClasses(patch);
+        registerTransformer();
+        board.fix(
+                failures.isEmpty()
+                        ? PatchStatus.disabled(patch, by)
+                        : PatchStatus.restartNeeded(
+                                patch,
+                                "still runs, because the JVM did not take the stock code back (" + failures
+                                        + "); to be rid of it, restart with -D" + Options.PREFIX + patch.id()
+                                        + "=false"));
+        return board.status(patch);
+    }
+
+    private boolean runsOrWillRun(Patch patch) {
+        PatchState state = board.status(patch).state();
+        return state == PatchState.APPLIED || state == PatchState.WAITING;
+    }
+
+    private void recordFailure(Patch patch, Class<?> loaded, Throwable error) {
+        for (Site site : patch.sites()) {
+            if (site.className().equals(loaded.getName())) {
+                board.record(patch, site, Verdict.failed("retransforming " + loaded.getName(), error));
+            }
+        }
+    }
+
+    private void recordRuntimeFailure(String patchId, Throwable error) {
+        for (Patch patch : patches) {
+            if (patch.id().equals(patchId)) {
+                broken.add(patch);
+                board.fix(PatchStatus.failed(
+                        patch, "the patched code met " + error + " and does as the stock code does since then"));
+            }
+        }
+    }
+
+    /** Gives the JVM the transformer as long as it has something to do. */
+    private void registerTransformer() {
+        if (transformer.hasTargets() != registered) {
+            if (registered) {
+                instrumentation.removeTransformer(transformer);
+            } else {
+                instrumentation.addTransformer(transformer, instrumentation.isRetransformClassesSupported());
+            }
+            registered = !registered;
+        }
+    }
+
+    /** Has the JVM load a patch's classes again, one at a time, so that one failure stays one; gives back the failures. */
+    private Map<Class<?>, Throwable> retransformLoadedClasses(Patch patch) {
+        Map<Class<?>, Throwable> failures = new LinkedHashMap<>();
+        for (Class<?> loaded : loadedTargets(patch)) {
+            try {
+                instrumentation.retransformClasses(loaded);
+            } catch (UnmodifiableClassException | RuntimeException | LinkageError e) {
+                failures.put(loaded, e);
+            }
+        }
+        return failures;
+    }
+
+    private Set<Class<?>> loadedTargets(Patch patch) {
+        Set<String> names = new HashSet<>();
+        patch.sites().forEach(site -> names.add(site.className()));
+        Set<Class<?>> loadedTargets = new LinkedHashSet<>();
+        for (Class<?> loaded : instrumentation.getAllLoadedClasses()) {
+            if (loaded.getClassLoader() == loader && names.contains(loaded.getName())) {
+                loadedTargets.add(loaded);
+            }
+        }
+        return loadedTargets;
     }
 
     private void warnOfTheJvm() {
@@ -110,11 +255,7 @@ final class HotPatch {
 
     /** Looks at a patch's sites on the class path, without loading their classes; says whether to weave it. */
     private boolean prepare(Patch patch) {
-        String disabledBy = options.disabledBy(patch);
-        if (disabledBy != null) {
-            board.fix(PatchStatus.disabled(patch, disabledBy));
-            return false;
-        }
+        board.forget(patch);
         String missing = missingRuntimeClass(patch);
         if (missing != null) {
             board.fix(PatchStatus.failed(patch, missing));

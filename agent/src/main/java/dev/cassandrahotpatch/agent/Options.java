@@ -22,9 +22,14 @@ final class Options {
     private static final String ENABLED = "enabled";
     private static final String SCOPE = "scope";
     private static final String ACCEPT = ".accept";
+    private static final String PROMETHEUS_HOST = "prometheus.host";
+    private static final Setting PROMETHEUS_PORT =
+            new Setting("prometheus.port", 0, 0, 65_535, "the port to serve metrics to Prometheus on; 0 is none");
 
     private final boolean enabled;
     private final boolean everywhere;
+    private final int prometheusPort;
+    private final String prometheusHost;
     private final Map<Patch, String> disabledBy = new LinkedHashMap<>();
     private final Map<Patch, Set<String>> accepted = new LinkedHashMap<>();
     private final Map<String, String> settings = new TreeMap<>();
@@ -34,6 +39,8 @@ final class Options {
         Set<String> known = new TreeSet<>();
         this.enabled = flag(given, known, ENABLED, true);
         this.everywhere = scope(given, known);
+        this.prometheusPort = (int) number(given, known, PROMETHEUS_PORT.name(), PROMETHEUS_PORT);
+        this.prometheusHost = text(given, known, PROMETHEUS_HOST, "127.0.0.1");
         for (Patch patch : patches) {
             boolean on = flag(given, known, patch.id(), patch.onByDefault());
             if (!enabled) {
@@ -89,6 +96,16 @@ final class Options {
         return everywhere;
     }
 
+    /** The port to serve metrics to Prometheus on, or 0 for none. */
+    int prometheusPort() {
+        return prometheusPort;
+    }
+
+    /** The address to serve them on: loopback, unless the operator says otherwise. */
+    String prometheusHost() {
+        return prometheusHost;
+    }
+
     /** What switched the patch off, or null where it is on. */
     String disabledBy(Patch patch) {
         return disabledBy.get(patch);
@@ -137,6 +154,12 @@ final class Options {
         }
         warnings.add(scope.origin + " is neither daemon nor all; daemon holds");
         return false;
+    }
+
+    private static String text(Map<String, Given> given, Set<String> known, String key, String byDefault) {
+        known.add(key);
+        Given text = given.get(key);
+        return text == null || text.value.isEmpty() ? byDefault : text.value;
     }
 
     private static Set<String> acceptedFor(Patch patch, Map<String, Given> given, Set<String> known) {

@@ -5,6 +5,7 @@ import dev.cassandrahotpatch.transformers.Patch;
 import dev.cassandrahotpatch.transformers.PatchStatus;
 import dev.cassandrahotpatch.transformers.Site;
 import dev.cassandrahotpatch.transformers.Verdict;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -20,27 +21,45 @@ import java.util.function.Consumer;
 final class PatchBoard {
     private final Map<Patch, PatchStatus> fixed = new HashMap<>();
     private final Map<Patch, Map<Site, Verdict>> verdicts = new LinkedHashMap<>();
+    private final Map<Patch, Instant> since = new HashMap<>();
     private Consumer<PatchStatus> listener = status -> {};
 
     PatchBoard(List<Patch> patches) {
         for (Patch patch : patches) {
             verdicts.put(patch, new HashMap<>());
+            since.put(patch, Instant.now());
         }
     }
 
     /** Fixes a state that does not come from what was found at the patch's sites. */
     synchronized void fix(PatchStatus status) {
-        fixed.put(status.patch(), status);
+        change(status.patch(), () -> fixed.put(status.patch(), status));
+    }
+
+    /** Forgets all about a patch, because it is to be looked at anew. */
+    synchronized void forget(Patch patch) {
+        fixed.remove(patch);
+        verdicts.get(patch).clear();
     }
 
     /** Records a finding, and tells the listener if the patch's state changes by it. */
     synchronized void record(Patch patch, Site site, Verdict verdict) {
+        change(patch, () -> verdicts.get(patch).put(site, verdict));
+    }
+
+    private void change(Patch patch, Runnable update) {
         PatchStatus before = status(patch);
-        verdicts.get(patch).put(site, verdict);
+        update.run();
         PatchStatus now = status(patch);
         if (now.state() != before.state()) {
+            since.put(patch, Instant.now());
             listener.accept(now);
         }
+    }
+
+    /** When the patch came to the state that it is in. */
+    synchronized Instant since(Patch patch) {
+        return since.get(patch);
     }
 
     synchronized PatchStatus status(Patch patch) {

@@ -8,20 +8,27 @@ import dev.cassandrahotpatch.transformers.Weaver;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
- * Rewrites the target classes as the JVM loads them. Immutable once it is registered; the JVM calls it from every thread
- * that loads a class, so what is not a target must cost no more than one look into a map.
+ * Rewrites the target classes as the JVM loads them, or loads them again. The JVM calls it from every thread that loads a
+ * class, so what is not a target must cost no more than one look into a map.
  */
 final class PatchTransformer implements ClassFileTransformer {
     private final ClassLoader loader;
     private final Options options;
     private final PatchBoard board;
-    private final Map<String, Map<Patch, List<Site>>> targets = new HashMap<>();
+    /** Never changed, only replaced, by whoever adds or removes a patch; volatile, so that class loading sees the newest. */
+    private volatile Map<String, Map<Patch, List<Site>>> targets = Collections.emptyMap();
+
+    /** Written and read by whoever adds or removes a patch, under this object's monitor. */
+    private final Set<Patch> patches = new LinkedHashSet<>();
 
     /**
      * Makes a transformer without targets.
@@ -34,17 +41,36 @@ final class PatchTransformer implements ClassFileTransformer {
         this.board = board;
     }
 
-    /** Adds a patch whose sites all fit; only before the transformer is registered. */
-    void add(Patch patch) {
-        for (Site site : patch.sites()) {
-            targets.computeIfAbsent(site.className().replace('.', '/'), name -> new LinkedHashMap<>())
-                    .computeIfAbsent(patch, sites -> new ArrayList<>())
-                    .add(site);
-        }
+    /** Adds a patch whose sites all fit: its classes are rewritten from now on. */
+    synchronized void add(Patch patch) {
+        patches.add(patch);
+        targets = targetsOf(patches);
+    }
+
+    /** Takes a patch out: its classes are left as they are from now on. */
+    synchronized void remove(Patch patch) {
+        patches.remove(patch);
+        targets = targetsOf(patches);
+    }
+
+    synchronized boolean has(Patch patch) {
+        return patches.contains(patch);
     }
 
     boolean hasTargets() {
         return !targets.isEmpty();
+    }
+
+    private static Map<String, Map<Patch, List<Site>>> targetsOf(Set<Patch> patches) {
+        Map<String, Map<Patch, List<Site>>> targets = new HashMap<>();
+        for (Patch patch : patches) {
+            for (Site site : patch.sites()) {
+                targets.computeIfAbsent(site.className().replace('.', '/'), name -> new LinkedHashMap<>())
+                        .computeIfAbsent(patch, sites -> new ArrayList<>())
+                        .add(site);
+            }
+        }
+        return targets;
     }
 
     @Override

@@ -108,8 +108,7 @@ final class Report {
     }
 
     private String title() {
-        String version = Report.class.getPackage().getImplementationVersion();
-        return "Cassandra Hotpatch " + (version == null ? "(unknown version)" : version) + ", "
+        return "Cassandra Hotpatch " + HotPatch.version() + ", "
                 + board.statuses().size() + " patches";
     }
 }

@@ -23,7 +23,7 @@ import org.apache.cassandra.schema.TableId;
  * </ul>
  *
  * <p>A response never holds more memory than stock's doubling would have left it with. Nothing here throws into a read:
- * after the first failure the node goes on as stock, and {@link #failure()} says why.
+ * after the first failure the node goes on as stock, and {@link PatchFailures} is told why.
  *
  * <p>All methods may be called by any thread at any time.
  */
@@ -94,11 +94,6 @@ public final class ResponseBufferSizes {
         return NODE.finishFor(buffer, partitions);
     }
 
-    /** What made this node return to stock's behaviour, or null while nothing has. */
-    public static Throwable failure() {
-        return NODE.failure.get();
-    }
-
     /** Responses made, about: of a table that is well known, one in eight is looked at and counts for eight. */
     public static long responses() {
         return NODE.responses.sum();
@@ -128,7 +123,7 @@ public final class ResponseBufferSizes {
                 int initialBytes = sizesOf(partitions).initialBytes();
                 return initialBytes == TableSizes.SPARE ? spare.get().lend() : new DataOutputBuffer(initialBytes);
             } catch (RuntimeException | LinkageError e) {
-                failure.compareAndSet(null, e);
+                fail(e);
             }
         }
         return new DataOutputBuffer();
@@ -139,7 +134,7 @@ public final class ResponseBufferSizes {
             try {
                 return exactOrLearnt(buffer, partitions);
             } catch (RuntimeException | LinkageError e) {
-                failure.compareAndSet(null, e);
+                fail(e);
             }
         }
         // The response may lie in a spare array. It was not given back, so it is the response's alone.
@@ -186,6 +181,12 @@ public final class ResponseBufferSizes {
         }
         if (copied && lent == 0) {
             trimmed.add(weight);
+        }
+    }
+
+    private void fail(Throwable e) {
+        if (failure.compareAndSet(null, e)) {
+            PatchFailures.report("response_buffer_sizing", e);
         }
     }
 

@@ -24,6 +24,11 @@ public final class PatchStatus {
         return new PatchStatus(patch, PatchState.DISABLED, "switched off by " + by);
     }
 
+    /** A patch that can't be applied to, or removed from, the running node. */
+    public static PatchStatus restartNeeded(Patch patch, String reason) {
+        return new PatchStatus(patch, PatchState.RESTART_NEEDED, reason);
+    }
+
     /** A patch that could not even be looked at. */
     public static PatchStatus failed(Patch patch, String reason) {
         return new PatchStatus(patch, PatchState.FAILED, reason);

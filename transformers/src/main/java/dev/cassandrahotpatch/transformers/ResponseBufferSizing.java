@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.transformers;
 
+import dev.cassandrahotpatch.runtime.ResponseBufferSizes;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.tree.AbstractInsnNode;
 import org.objectweb.asm.tree.MethodInsnNode;
@@ -23,6 +24,14 @@ final class ResponseBufferSizing {
                     "CASSANDRA-21285",
                     "starts response buffers at the size learnt from the table's earlier responses")
             .calls(SIZES.replace('/', '.'))
+            .calls("dev.cassandrahotpatch.runtime.TableSizes")
+            .calls("dev.cassandrahotpatch.runtime.SpareArray")
+            .setting(new Setting(
+                    "max_initial_bytes",
+                    ResponseBufferSizes.DEFAULT_MAX_INITIAL_BYTES,
+                    ResponseBufferSizes.LEAST_MAX_INITIAL_BYTES,
+                    ResponseBufferSizes.MOST_MAX_INITIAL_BYTES,
+                    "the largest buffer, in bytes, that a response is started with"))
             .site(Site.of(
                             "org.apache.cassandra.db.ReadResponse$LocalDataResponse",
                             "build",

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.agent;
+
+/** One patch, as {@code org.apache.cassandra.hotpatch:type=Patch,name=<id>}. Any thread may call it. */
+public interface PatchMXBean {
+    /** One of the states of {@link dev.cassandrahotpatch.transformers.PatchState}. */
+    String getState();
+
+    /** Why the patch is in that state, in plain words. */
+    String getReason();
+
+    /** When the patch came to that state, as ISO 8601 in UTC. */
+    String getSince();
+
+    /** The Cassandra ticket, as {@code CASSANDRA-12345}. */
+    String getTicket();
+
+    /** What the patch does, in one line. */
+    String getSummary();
+
+    /**
+     * Weaves the patch into the running node; does nothing where it is woven already.
+     *
+     * @return the patch's line of the table as it is now
+     */
+    String enable();
+
+    /**
+     * Takes the patch out of the running node, until it is enabled again or the node is restarted.
+     *
+     * @return the patch's line of the table as it is now
+     */
+    String disable();
+}
