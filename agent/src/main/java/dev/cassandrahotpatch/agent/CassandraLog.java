@@ -2,7 +2,9 @@
 package dev.cassandrahotpatch.agent;
 
 import ch.qos.logback.classic.LoggerContext;
+import ch.qos.logback.core.Appender;
 import ch.qos.logback.core.status.Status;
+import java.io.OutputStream;
 import org.slf4j.ILoggerFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -32,7 +34,10 @@ final class CassandraLog {
         ILoggerFactory factory = LoggerFactory.getILoggerFactory();
         if (factory instanceof LoggerContext) {
             for (Status status : ((LoggerContext) factory).getStatusManager().getCopyOfStatusList()) {
-                if (status.getEffectiveLevel() >= Status.ERROR) {
+                // other errors, as of an unknown element in logback.xml, leave the log as it is
+                Object origin = status.getOrigin();
+                boolean writes = origin instanceof Appender || origin instanceof OutputStream;
+                if (writes && status.getEffectiveLevel() >= Status.ERROR) {
                     return "logback says: " + status.getMessage();
                 }
             }

@@ -113,8 +113,9 @@ final class PatchTransformer implements ClassFileTransformer {
             return verdict.woven();
         }
         if (verdict.kind() == Verdict.Kind.REFUSED && board.fits(patch, site)) {
-            return verdict.because("the class path has a body that we know, so another agent has changed it: name"
-                    + " cassandra-hotpatch.jar before that agent in jvm-server.options");
+            return verdict.because(
+                    "the class path has a body that we know, so another agent has changed it: have that agent"
+                            + " leave this class alone, or try naming cassandra-hotpatch.jar before it in jvm-server.options");
         }
         return verdict;
     }

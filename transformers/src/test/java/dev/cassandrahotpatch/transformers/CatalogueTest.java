@@ -3,8 +3,14 @@ package dev.cassandrahotpatch.transformers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.cassandrahotpatch.runtime.PatchFailures;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 class CatalogueTest {
@@ -23,6 +29,27 @@ class CatalogueTest {
                         .doesNotContainAnyElementsOf(site.patched().keySet())
                         .allMatch(print -> print.matches("[0-9a-f]{32}"));
             }
+        }
+    }
+
+    @Test
+    void everyRuntimeClassIsLookedForBeforeThePatchThatNeedsItIsWoven() throws Exception {
+        Path runtime = Path.of(PatchFailures.class
+                .getProtectionDomain()
+                .getCodeSource()
+                .getLocation()
+                .toURI());
+        Set<String> named =
+                new HashSet<>(Set.of(PatchFailures.class.getName())); // the agent itself does not start without
+        Catalogue.patches().forEach(patch -> named.addAll(patch.runtimeClasses()));
+        try (FileSystem jar = Files.isDirectory(runtime) ? null : FileSystems.newFileSystem(runtime);
+                Stream<Path> files = Files.walk(jar == null ? runtime : jar.getPath("/"))) {
+            assertThat(files.map(file -> file.getFileName() == null
+                                    ? ""
+                                    : file.getFileName().toString())
+                            .filter(name -> name.endsWith(".class"))
+                            .map(name -> "dev.cassandrahotpatch.runtime." + name.replace(".class", "")))
+                    .containsExactlyInAnyOrderElementsOf(named);
         }
     }
 

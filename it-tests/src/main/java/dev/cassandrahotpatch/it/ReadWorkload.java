@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.it;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.cql.AsyncResultSet;
+import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import com.sun.management.ThreadMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import javax.management.JMException;
+import javax.management.JMX;
+import javax.management.MBeanServerConnection;
+import javax.management.MalformedObjectNameException;
+import javax.management.ObjectName;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import jdk.management.jfr.FlightRecorderMXBean;
+
+/**
+ * Reads by key, from a table whose rows all lie in SSTables, many at a time; measures the node that serves them. To be used
+ * by one thread.
+ */
+final class ReadWorkload {
+    private static final int ROWS = 20_000;
+    private static final int SMALLEST_ROW = 200;
+    private static final int LARGEST_ROW = 4_000;
+    private static final int IN_FLIGHT = 128;
+    private static final Duration WARM_UP = Duration.ofSeconds(8);
+    private static final Duration MEASURED = Duration.ofSeconds(10);
+    private static final Duration RECORDED = Duration.ofSeconds(4);
+    private static final long SEED = 19429;
+
+    private final CassandraNode node;
+    private final Consumer<String> progress;
+    private final Random random = new Random(SEED);
+
+    /**
+     * What was measured.
+     *
+     * @param bytesPerRead allocated by all threads of the server, divided by the reads
+     * @param waitsPerMillion how often a thread of the server parked for the lock in {@code getMaximum}, which is where
+     *     {@code getCapacity} ends, in a million reads
+     */
+    record Result(double readsPerSecond, double bytesPerRead, double waitsPerMillion) {}
+
+    ReadWorkload(CassandraNode node, Consumer<String> progress) {
+        this.node = node;
+        this.progress = progress;
+    }
+
+    Result run() throws IOException, InterruptedException {
+        load();
+        progress.accept("warming up for " + WARM_UP.toSeconds() + " s");
+        read(WARM_UP);
+        progress.accept("reading for " + MEASURED.toSeconds() + " s, " + IN_FLIGHT + " at a time");
+        long bytesBefore = allocatedBytes();
+        long began = System.nanoTime();
+        long reads = read(MEASURED);
+        double seconds = (System.nanoTime() - began) / 1e9;
+        long bytes = allocatedBytes() - bytesBefore;
+        progress.accept(
+                "reading for another " + RECORDED.toSeconds() + " s while the flight recorder notes every lock wait");
+        double waitsPerMillion = waitsPerMillionReads();
+        return new Result(reads / seconds, (double) bytes / reads, waitsPerMillion);
+    }
+
+    private void load() throws IOException {
+        progress.accept("loading " + ROWS + " rows of " + SMALLEST_ROW + " to " + LARGEST_ROW + " bytes");
+        CqlSession cql = node.cql();
+        cql.execute("CREATE KEYSPACE demo WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        cql.execute("CREATE TABLE demo.rows (key int PRIMARY KEY, value blob) WITH caching = {'keys': 'ALL'}");
+        PreparedStatement insert = cql.prepare("INSERT INTO demo.rows (key, value) VALUES (?, ?)");
+        for (int key = 0; key < ROWS; key++) {
+            byte[] value = new byte[SMALLEST_ROW + random.nextInt(LARGEST_ROW - SMALLEST_ROW)];
+            random.nextBytes(value);
+            cql.execute(insert.bind(key, ByteBuffer.wrap(value)));
+        }
+        flush();
+    }
+
+    private void flush() throws IOException {
+        try {
+            node.jmx()
+                    .invoke(
+                            new ObjectName("org.apache.cassandra.db:type=StorageService"),
+                            "forceKeyspaceFlush",
+                            new Object[] {"demo", new String[0]},
+                            new String[] {String.class.getName(), String[].class.getName()});
+        } catch (JMException e) {
+            throw new IOException("can't flush " + node, e);
+        }
+    }
+
+    /** Reads random keys; gives back how many reads were answered. */
+    private long read(Duration duration) throws InterruptedException {
+        CqlSession cql = node.cql();
+        PreparedStatement select = cql.prepare("SELECT value FROM demo.rows WHERE key = ?");
+        Semaphore free = new Semaphore(IN_FLIGHT);
+        AtomicLong answered = new AtomicLong();
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        long end = System.nanoTime() + duration.toNanos();
+        while (System.nanoTime() < end && failure.get() == null) {
+            free.acquire();
+            cql.executeAsync(select.bind(random.nextInt(ROWS))).whenComplete((AsyncResultSet rows, Throwable error) -> {
+                if (error == null && rows.one() != null) {
+                    answered.incrementAndGet();
+                } else {
+                    failure.compareAndSet(null, error == null ? new IllegalStateException("a row is missing") : error);
+                }
+                free.release();
+            });
+        }
+        free.acquire(IN_FLIGHT);
+        if (failure.get() != null) {
+            throw new IllegalStateException("a read failed", failure.get());
+        }
+        return answered.get();
+    }
+
+    private long allocatedBytes() throws IOException {
+        ThreadMXBean threads = ManagementFactory.newPlatformMXBeanProxy(
+                node.jmx(), ManagementFactory.THREAD_MXBEAN_NAME, ThreadMXBean.class);
+        long sum = 0;
+        for (long bytes : threads.getThreadAllocatedBytes(threads.getAllThreadIds())) {
+            sum += Math.max(0, bytes); // -1 for a thread that has just ended
+        }
+        return sum;
+    }
+
+    private double waitsPerMillionReads() throws IOException, InterruptedException {
+        FlightRecorderMXBean recorder = recorder(node.jmx());
+        long recording = recorder.newRecording();
+        recorder.setRecordingSettings(
+                recording,
+                Map.of(
+                        "jdk.ThreadPark#enabled", "true",
+                        "jdk.ThreadPark#threshold", "0 ns",
+                        "jdk.ThreadPark#stackTrace", "true"));
+        recorder.startRecording(recording);
+        long reads = read(RECORDED);
+        recorder.stopRecording(recording);
+        Path file = Files.createTempFile("demo", ".jfr");
+        try {
+            recorder.copyTo(recording, file.toString());
+            return 1e6 * parksInGetMaximum(file) / reads;
+        } finally {
+            recorder.closeRecording(recording);
+            Files.deleteIfExists(file);
+        }
+    }
+
+    private static FlightRecorderMXBean recorder(MBeanServerConnection jmx) {
+        try {
+            return JMX.newMXBeanProxy(
+                    jmx, new ObjectName("jdk.management.jfr:type=FlightRecorder"), FlightRecorderMXBean.class);
+        } catch (MalformedObjectNameException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static long parksInGetMaximum(Path file) throws IOException {
+        long parks = 0;
+        long inGetMaximum = 0;
+        try (RecordingFile events = new RecordingFile(file)) {
+            while (events.hasMoreEvents()) {
+                RecordedEvent event = events.readEvent();
+                if (event.getEventType().getName().equals("jdk.ThreadPark") && event.getStackTrace() != null) {
+                    parks++;
+                    if (event.getStackTrace().getFrames().stream()
+                            .anyMatch(frame -> frame.getMethod().getName().equals("getMaximum"))) {
+                        inGetMaximum++;
+                    }
+                }
+            }
+        }
+        if (parks == 0) {
+            throw new IllegalStateException("the flight recorder saw no thread park at all, so it can't have worked");
+        }
+        return inGetMaximum;
+    }
+}
