@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.transformers;
+
+import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.tree.AbstractInsnNode;
+import org.objectweb.asm.tree.ClassNode;
+import org.objectweb.asm.tree.FieldInsnNode;
+import org.objectweb.asm.tree.FieldNode;
+import org.objectweb.asm.tree.FrameNode;
+import org.objectweb.asm.tree.IincInsnNode;
+import org.objectweb.asm.tree.InsnList;
+import org.objectweb.asm.tree.InsnNode;
+import org.objectweb.asm.tree.LocalVariableNode;
+import org.objectweb.asm.tree.MethodInsnNode;
+import org.objectweb.asm.tree.MethodNode;
+import org.objectweb.asm.tree.VarInsnNode;
+
+/**
+ * CASSANDRA-21655: compresses, checksums and writes the chunks of compressed data files on a thread of its own.
+ *
+ * <p>The release's own {@code flushData} stays the only code that knows the file's format: its instructions move, unchanged
+ * but for taking the chunk as an argument, into {@code hotpatchFlushData(ByteBuffer)}, which stock's {@code flushData} now
+ * calls with its {@code buffer}, and which a writer thread calls with the chunks that {@code doFlush} has handed over. All
+ * else that reads or moves what {@code flushData} owns first waits until everything handed over is written. That list is
+ * complete only for classes that we have read, so the sites are whole classes: any other field or method anywhere in them is
+ * a refusal.
+ */
+final class AsyncSSTableWriter {
+    private static final String IO = "org/apache/cassandra/io/";
+    private static final String BUFFERED = IO + "util/BufferedDataOutputStreamPlus";
+    private static final String SEQUENTIAL = IO + "util/SequentialWriter";
+    private static final String COMPRESSED = IO + "compress/CompressedSequentialWriter";
+    private static final String DIRECT = IO + "compress/DirectCompressedSequentialWriter";
+    private static final String BYTE_BUFFER = "java/nio/ByteBuffer";
+
+    private static final String RUNTIME = "dev/cassandrahotpatch/runtime/";
+    private static final String ASYNC = RUNTIME + "AsyncSSTableWriter";
+    private static final String FILE = RUNTIME + "ChunkedFile";
+    private static final String QUEUE = RUNTIME + "ChunkQueue";
+
+    static final Patch PATCH = Patch.named(
+                    "async_sstable_writer",
+                    "CASSANDRA-21655",
+                    "compresses and writes SSTable chunks off the compaction thread")
+            .offByDefault()
+            .gate(ASYNC.replace('/', '.'))
+            .calls(FILE.replace('/', '.'))
+            .calls(QUEUE.replace('/', '.'))
+            .setting(new Setting(
+                    "writer_bytes", 4 << 20, 64 << 10, 1 << 30, "bytes of chunks that one writer may have in flight"))
+            .setting(new Setting(
+                    "total_bytes", 64 << 20, 1 << 20, 1L << 36, "bytes of chunks that all writers may have in flight"))
+            .setting(
+                    new Setting("threads", 0, 0, 1024, "writer threads at most; 0: half of the processors, at least 2"))
+            .setting(new Setting(
+                    "force_bytes", 0, 0, 1L << 40, "forces a file to disk after so many uncompressed bytes; 0: never"))
+            // FINGERPRINTS
+            .site(Site.ofClass(BUFFERED.replace('/', '.')).rewriteClass(0, untouched -> 0))
+            .site(Site.ofClass(SEQUENTIAL.replace('/', '.')).rewriteClass(0, untouched -> 0))
+            .site(Site.ofClass(COMPRESSED.replace('/', '.')).rewriteClass(7, AsyncSSTableWriter::weaveCompressed))
+            .site(Site.ofClass(COMPRESSED.replace('/', '.') + "$TransactionalProxy")
+                    .rewriteClass(1, proxy -> releaseBeforeCleanup(proxy, COMPRESSED)))
+            .site(Site.ofClass(DIRECT.replace('/', '.')).optional().rewriteClass(3, AsyncSSTableWriter::weaveDirect))
+            .site(Site.ofClass(DIRECT.replace('/', '.') + "$DirectTransactionalProxy")
+                    .optional()
+                    .rewriteClass(1, proxy -> releaseBeforeCleanup(proxy, DIRECT)))
+            .build();
+
+    private AsyncSSTableWriter() {}
+
+    private static int weaveCompressed(ClassNode writer) {
+        int places = 0;
+        String listener = null;
+        for (MethodNode method : writer.methods.toArray(new MethodNode[0])) {
+            switch (method.name) {
+                case "flushData":
+                    writer.methods.add(takeChunkAsArgument(method));
+                    places++;
+                    break;
+                case "mark":
+                case "open":
+                case "getOnDiskFilePointer":
+                    callFirst(method, "drain");
+                    places++;
+                    break;
+                case "resetAndTruncate":
+                    callFirst(method, "drainToTruncate");
+                    places++;
+                    break;
+                case "getEstimatedOnDiskBytesWritten":
+                    places += countInFlight(method);
+                    break;
+                default:
+                    break;
+            }
+        }
+        for (MethodNode method : writer.methods) {
+            listener = method.name.equals("hotpatchFlushData") ? listenerType(method) : listener;
+        }
+        if (listener == null) {
+            return places;
+        }
+        addDoFlush(writer);
+        addListener(writer, listener);
+        addDrained(writer, "truncate", "(J)V", "drainToTruncate", Opcodes.LLOAD, Opcodes.RETURN);
+        addDrained(writer, "length", "()J", "drain", Opcodes.NOP, Opcodes.LRETURN);
+        addChunkedFile(writer);
+        return places + 1;
+    }
+
+    private static int weaveDirect(ClassNode writer) {
+        int places = 0;
+        for (MethodNode method : writer.methods) {
+            switch (method.name) {
+                case "getOnDiskFilePointer":
+                case "finalizeDataFile":
+                    callFirst(method, "drain");
+                    places++;
+                    break;
+                case "setPostFlushListener":
+                    // around the caller's listener, not around this class's own: that one is to run where the chunk is
+                    // written
+                    method.instructions.insert(wrapListener("java/util/function/LongConsumer", Opcodes.ASTORE));
+                    places++;
+                    break;
+                default:
+                    break;
+            }
+        }
+        return places;
+    }
+
+    private static int releaseBeforeCleanup(ClassNode proxy, String writer) {
+        int places = 0;
+        for (MethodNode method : proxy.methods) {
+            if (method.name.equals("doPreCleanup")) {
+                InsnList release = new InsnList();
+                release.add(new VarInsnNode(Opcodes.ALOAD, 0));
+                release.add(new FieldInsnNode(Opcodes.GETFIELD, proxy.name, "this$0", "L" + writer + ";"));
+                release.add(new VarInsnNode(Opcodes.ALOAD, 1));
+                release.add(call("release", "(L" + FILE + ";Ljava/lang/Throwable;)Ljava/lang/Throwable;"));
+                release.add(new VarInsnNode(Opcodes.ASTORE, 1));
+                method.instructions.insert(release);
+                places++;
+            }
+        }
+        return places;
+    }
+
+    /** Moves {@code flushData}'s body into a method that gets the chunk as an argument, and calls that one with the buffer. */
+    private static MethodNode takeChunkAsArgument(MethodNode flushData) {
+        MethodNode moved = new MethodNode(
+                Opcodes.ASM9, Opcodes.ACC_PUBLIC, "hotpatchFlushData", "(L" + BYTE_BUFFER + ";)V", null, null);
+        for (AbstractInsnNode instruction : flushData.instructions.toArray()) {
+            if (instruction instanceof VarInsnNode && ((VarInsnNode) instruction).var > 0) {
+                ((VarInsnNode) instruction).var++;
+            } else if (instruction instanceof IincInsnNode) {
+                ((IincInsnNode) instruction).var++;
+            } else if (instruction instanceof FrameNode && ((FrameNode) instruction).type == Opcodes.F_FULL) {
+                ((FrameNode) instruction).local.add(1, BYTE_BUFFER);
+            } else if (isBuffer(instruction)) {
+                flushData.instructions.insertBefore(instruction, new InsnNode(Opcodes.POP));
+                flushData.instructions.set(instruction, new VarInsnNode(Opcodes.ALOAD, 1));
+            }
+        }
+        if (flushData.localVariables != null) {
+            for (LocalVariableNode variable : flushData.localVariables) {
+                variable.index += variable.index > 0 ? 1 : 0;
+            }
+        }
+        moved.instructions = flushData.instructions;
+        moved.tryCatchBlocks = flushData.tryCatchBlocks;
+        moved.localVariables = flushData.localVariables;
+        flushData.instructions = new InsnList();
+        flushData.tryCatchBlocks = new java.util.ArrayList<>();
+        flushData.localVariables = null;
+        flushData.visitVarInsn(Opcodes.ALOAD, 0);
+        loadBuffer(flushData);
+        flushData.visitMethodInsn(Opcodes.INVOKEVIRTUAL, COMPRESSED, moved.name, moved.desc, false);
+        flushData.visitInsn(Opcodes.RETURN);
+        return moved;
+    }
+
+    private static boolean isBuffer(AbstractInsnNode instruction) {
+        return instruction.getOpcode() == Opcodes.GETFIELD && ((FieldInsnNode) instruction).name.equals("buffer");
+    }
+
+    /** The type of the post-flush listener: {@code Runnable} up to 4.1, {@code LongConsumer} from 5.0 on. */
+    private static String listenerType(MethodNode flushData) {
+        for (AbstractInsnNode instruction : flushData.instructions) {
+            if (instruction.getOpcode() == Opcodes.GETFIELD
+                    && ((FieldInsnNode) instruction).name.equals("runPostFlush")) {
+                String descriptor = ((FieldInsnNode) instruction).desc;
+                return descriptor.substring(1, descriptor.length() - 1);
+            }
+        }
+        return null;
+    }
+
+    /**
+     * <pre>{@code
+     * protected void doFlush(int count) {
+     *     long end = current();
+     *     ByteBuffer next = AsyncSSTableWriter.handOff(this, count, buffer);
+     *     if (next == null) {
+     *         super.doFlush(count);
+     *     } else {
+     *         bufferOffset = end;
+     *         buffer = next;
+     *     }
+     * }
+     * }</pre>
+     */
+    private static void addDoFlush(ClassNode writer) {
+        MethodNode doFlush = add(writer, Opcodes.ACC_PROTECTED, "doFlush", "(I)V");
+        doFlush.visitVarInsn(Opcodes.ALOAD, 0);
+        doFlush.visitMethodInsn(Opcodes.INVOKEVIRTUAL, COMPRESSED, "current", "()J", false);
+        doFlush.visitVarInsn(Opcodes.LSTORE, 2);
+        doFlush.visitVarInsn(Opcodes.ALOAD, 0);
+        doFlush.visitVarInsn(Opcodes.ILOAD, 1);
+        loadBuffer(doFlush);
+        doFlush.instructions.add(call("handOff", "(L" + FILE + ";IL" + BYTE_BUFFER + ";)L" + BYTE_BUFFER + ";"));
+        doFlush.visitVarInsn(Opcodes.ASTORE, 4);
+        doFlush.visitVarInsn(Opcodes.ALOAD, 4);
+        org.objectweb.asm.Label handedOff = new org.objectweb.asm.Label();
+        doFlush.visitJumpInsn(Opcodes.IFNONNULL, handedOff);
+        doFlush.visitVarInsn(Opcodes.ALOAD, 0);
+        doFlush.visitVarInsn(Opcodes.ILOAD, 1);
+        doFlush.visitMethodInsn(Opcodes.INVOKESPECIAL, SEQUENTIAL, "doFlush", "(I)V", false);
+        doFlush.visitInsn(Opcodes.RETURN);
+        doFlush.visitLabel(handedOff);
+        doFlush.visitFrame(Opcodes.F_APPEND, 2, new Object[] {Opcodes.LONG, BYTE_BUFFER}, 0, null);
+        doFlush.visitVarInsn(Opcodes.ALOAD, 0);
+        doFlush.visitVarInsn(Opcodes.LLOAD, 2);
+        doFlush.visitFieldInsn(Opcodes.PUTFIELD, COMPRESSED, "bufferOffset", "J");
+        doFlush.visitVarInsn(Opcodes.ALOAD, 0);
+        doFlush.visitVarInsn(Opcodes.ALOAD, 4);
+        doFlush.visitFieldInsn(Opcodes.PUTFIELD, COMPRESSED, "buffer", "L" + BYTE_BUFFER + ";");
+        doFlush.visitInsn(Opcodes.RETURN);
+    }
+
+    /** Overrides {@code setPostFlushListener} to call super's with a listener that runs on the producing thread only. */
+    private static void addListener(ClassNode writer, String type) {
+        MethodNode setter = add(writer, Opcodes.ACC_PUBLIC, "setPostFlushListener", "(L" + type + ";)V");
+        setter.visitVarInsn(Opcodes.ALOAD, 0);
+        setter.instructions.add(wrapListener(type, Opcodes.NOP));
+        setter.visitMethodInsn(Opcodes.INVOKESPECIAL, SEQUENTIAL, setter.name, setter.desc, false);
+        setter.visitInsn(Opcodes.RETURN);
+    }
+
+    private static InsnList wrapListener(String type, int store) {
+        InsnList wrap = new InsnList();
+        wrap.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        wrap.add(new VarInsnNode(Opcodes.ALOAD, 1));
+        wrap.add(call("onProducer", "(L" + FILE + ";L" + type + ";)L" + type + ";"));
+        if (store == Opcodes.ASTORE) {
+            wrap.add(new VarInsnNode(Opcodes.ASTORE, 1));
+        }
+        return wrap;
+    }
+
+    /** Overrides a method of the super class to drain first. */
+    private static void addDrained(
+            ClassNode writer, String name, String descriptor, String drain, int load, int returnOpcode) {
+        MethodNode method = add(writer, Opcodes.ACC_PUBLIC, name, descriptor);
+        callFirst(method, drain);
+        method.visitVarInsn(Opcodes.ALOAD, 0);
+        if (load != Opcodes.NOP) {
+            method.visitVarInsn(load, 1);
+        }
+        method.visitMethodInsn(Opcodes.INVOKESPECIAL, SEQUENTIAL, name, descriptor, false);
+        method.visitInsn(returnOpcode);
+    }
+
+    /** Makes the class a {@code ChunkedFile}. */
+    private static void addChunkedFile(ClassNode writer) {
+        writer.interfaces.add(FILE);
+        String queue = "hotpatchQueue";
+        writer.fields.add(new FieldNode(Opcodes.ACC_PRIVATE, queue, "L" + QUEUE + ";", null, null));
+        addGetter(writer, queue, queue, "L" + QUEUE + ";", Opcodes.ARETURN);
+        addGetter(writer, "hotpatchCompressedEnd", "chunkOffset", "J", Opcodes.LRETURN);
+        addGetter(writer, "hotpatchUncompressedEnd", "uncompressedSize", "J", Opcodes.LRETURN);
+
+        MethodNode setter = add(writer, Opcodes.ACC_PUBLIC, queue, "(L" + QUEUE + ";)V");
+        setter.visitVarInsn(Opcodes.ALOAD, 0);
+        setter.visitVarInsn(Opcodes.ALOAD, 1);
+        setter.visitFieldInsn(Opcodes.PUTFIELD, COMPRESSED, queue, "L" + QUEUE + ";");
+        setter.visitInsn(Opcodes.RETURN);
+
+        MethodNode force = add(writer, Opcodes.ACC_PUBLIC, "hotpatchForce", "()V");
+        force.visitVarInsn(Opcodes.ALOAD, 0);
+        force.visitMethodInsn(Opcodes.INVOKEVIRTUAL, COMPRESSED, "syncDataOnlyInternal", "()V", false);
+        force.visitInsn(Opcodes.RETURN);
+    }
+
+    private static void addGetter(ClassNode writer, String name, String field, String type, int returnOpcode) {
+        MethodNode getter = add(writer, Opcodes.ACC_PUBLIC, name, "()" + type);
+        getter.visitVarInsn(Opcodes.ALOAD, 0);
+        getter.visitFieldInsn(Opcodes.GETFIELD, COMPRESSED, field, type);
+        getter.visitInsn(returnOpcode);
+    }
+
+    private static int countInFlight(MethodNode estimate) {
+        int places = 0;
+        for (AbstractInsnNode instruction : estimate.instructions.toArray()) {
+            if (instruction.getOpcode() == Opcodes.LRETURN) {
+                estimate.instructions.insertBefore(instruction, new VarInsnNode(Opcodes.ALOAD, 0));
+                estimate.instructions.insertBefore(instruction, call("estimate", "(JL" + FILE + ";)J"));
+                places++;
+            }
+        }
+        return places;
+    }
+
+    private static void callFirst(MethodNode method, String drain) {
+        InsnList first = new InsnList();
+        first.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        first.add(call(drain, "(L" + FILE + ";)V"));
+        method.instructions.insert(first);
+    }
+
+    private static MethodNode add(ClassNode writer, int access, String name, String descriptor) {
+        MethodNode method = new MethodNode(Opcodes.ASM9, access, name, descriptor, null, null);
+        writer.methods.add(method);
+        return method;
+    }
+
+    private static void loadBuffer(MethodNode method) {
+        method.visitVarInsn(Opcodes.ALOAD, 0);
+        method.visitFieldInsn(Opcodes.GETFIELD, COMPRESSED, "buffer", "L" + BYTE_BUFFER + ";");
+    }
+
+    private static MethodInsnNode call(String name, String descriptor) {
+        return new MethodInsnNode(Opcodes.INVOKESTATIC, ASYNC, name, descriptor, false);
+    }
+}
