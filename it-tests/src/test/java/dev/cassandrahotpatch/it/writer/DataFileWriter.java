@@ -9,7 +9,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.ByteBuffer;
-import java.nio.channels.WritableByteChannel;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -18,7 +18,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.function.LongConsumer;
-import java.util.function.UnaryOperator;
 
 /** A release's {@code CompressedSequentialWriter}, by reflection: the signatures differ from line to line. */
 final class DataFileWriter {
@@ -27,7 +26,6 @@ final class DataFileWriter {
     /** What the post-flush listener was told: an offset, and the size that the file had on disk then. */
     record Flushed(long offset, long sizeOnDisk, boolean onProducer) {}
 
-    private final WriterLoader loader;
     private final Path data;
     private final Object writer;
     private final Thread producer = Thread.currentThread();
@@ -40,7 +38,6 @@ final class DataFileWriter {
      * @param direct whether to use 6.0's {@code DirectCompressedSequentialWriter}
      */
     DataFileWriter(WriterLoader loader, Path folder, Map<String, String> compression, boolean direct) {
-        this.loader = loader;
         this.data = folder.resolve("Data.db");
         try {
             Object parameters = loader.load("org.apache.cassandra.schema.CompressionParams")
@@ -139,20 +136,14 @@ final class DataFileWriter {
         }
     }
 
-    /** Puts a channel of ours between the writer and its file. */
-    void interpose(UnaryOperator<WritableByteChannel> channel) {
+    /** Has something happen at the n-th write to the file. */
+    FaultyChannel failAt(int nth, FaultyChannel.Fault fault) {
         try {
-            Field field = field(writer.getClass(), "channel");
-            field.set(writer, channel.apply((WritableByteChannel) field.get(writer)));
-        } catch (ReflectiveOperationException e) {
-            throw new LinkageError(e.getMessage(), e);
-        }
-    }
-
-    /** A field of the writer, or of a class that it extends. */
-    Object get(String name) {
-        try {
-            return field(writer.getClass(), name).get(writer);
+            Field field = field(writer.getClass(), "fchannel");
+            FaultyChannel faulty = new FaultyChannel((FileChannel) field.get(writer), nth, fault);
+            field.set(writer, faulty);
+            field(writer.getClass(), "channel").set(writer, faulty);
+            return faulty;
         } catch (ReflectiveOperationException e) {
             throw new LinkageError(e.getMessage(), e);
         }
@@ -172,10 +163,6 @@ final class DataFileWriter {
 
     boolean has(String method) {
         return findOptional(writer.getClass(), method).isPresent();
-    }
-
-    WriterLoader loader() {
-        return loader;
     }
 
     private Method method(String name, Object... arguments) {
