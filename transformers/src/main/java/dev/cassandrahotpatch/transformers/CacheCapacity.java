@@ -31,6 +31,11 @@ final class CacheCapacity {
     static final Patch PATCH = Patch.named(
                     "cache_capacity", "CASSANDRA-19429", "reads cache capacities without Caffeine's eviction lock")
             .site(Site.of(EVICTION.replace('/', '.'), "getMaximum", "()J")
+                    .patch("c1148b67d7aeb64486146409a82e0ea2", "Caffeine 2.9.2, as in 4.1")
+                    .patch("6f72173fc15cdd68aa0cdb29cf6acd64", "Caffeine 3.1.8, as in 5.0 and 6.0")
+                    .notNeeded(
+                            "95718c5c843ecf82779392cad31936d5",
+                            "this Caffeine (2.3.5 or 2.5.6, as in 4.0) reads the capacity without a lock")
                     .rewrite(1, CacheCapacity::readWithoutTheLock))
             .build();
 

@@ -79,9 +79,9 @@ public final class PatchStatus {
             }
             String reason = verdict.reason();
             if (worst == Verdict.Kind.FITS) {
-                reason = "loads later: " + site + " (" + reason + ")";
+                reason = "known: " + site + " of " + reason + "; patched as soon as its class loads";
             } else if (worst == Verdict.Kind.WOVEN) {
-                reason = site + " (" + reason + ")";
+                reason = "patched " + site + " of " + reason;
             }
             if (!reasons.contains(reason)) {
                 reasons.add(reason);

@@ -28,6 +28,13 @@ final class ResponseBufferSizing {
                             "org.apache.cassandra.db.ReadResponse$LocalDataResponse",
                             "build",
                             "(L" + ITERATOR + ";Lorg/apache/cassandra/db/filter/ColumnFilter;)Ljava/nio/ByteBuffer;")
+                    .patch("ae6e74cba203088a217bec4658e9df98", "4.0 and 4.1")
+                    .patch("73f20ff331eb543333780165679e9aa3", "5.0")
+                    .notNeeded(
+                            "22cfb3ff07e95a254eb622d125749b09",
+                            "this Cassandra (6.0) sizes response buffers itself; tune it with"
+                                    + " cassandra.data_response_buffer_initial_size_min and"
+                                    + " cassandra.data_response_buffer_initial_size_max")
                     .rewrite(2, ResponseBufferSizing::sizeAndLearn))
             .build();
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.agent;
+
+import dev.cassandrahotpatch.transformers.Patch;
+import dev.cassandrahotpatch.transformers.PatchStatus;
+import dev.cassandrahotpatch.transformers.Site;
+import dev.cassandrahotpatch.transformers.Verdict;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.Consumer;
+
+/**
+ * What is true of every patch now. Written by the thread that starts the agent and by the threads that load Cassandra's
+ * classes, read by those that report; all methods hold this object's monitor, and none of them is on a hot path.
+ */
+final class PatchBoard {
+    private final Map<Patch, PatchStatus> fixed = new HashMap<>();
+    private final Map<Patch, Map<Site, Verdict>> verdicts = new LinkedHashMap<>();
+    private Consumer<PatchStatus> listener = status -> {};
+
+    PatchBoard(List<Patch> patches) {
+        for (Patch patch : patches) {
+            verdicts.put(patch, new HashMap<>());
+        }
+    }
+
+    /** Fixes a state that does not come from what was found at the patch's sites. */
+    synchronized void fix(PatchStatus status) {
+        fixed.put(status.patch(), status);
+    }
+
+    /** Records a finding, and tells the listener if the patch's state changes by it. */
+    synchronized void record(Patch patch, Site site, Verdict verdict) {
+        PatchStatus before = status(patch);
+        verdicts.get(patch).put(site, verdict);
+        PatchStatus now = status(patch);
+        if (now.state() != before.state()) {
+            listener.accept(now);
+        }
+    }
+
+    synchronized PatchStatus status(Patch patch) {
+        PatchStatus status = fixed.get(patch);
+        return status != null ? status : PatchStatus.of(patch, verdicts.get(patch));
+    }
+
+    /** Whether a site was found to fit when it was last looked at. */
+    synchronized boolean fits(Patch patch, Site site) {
+        Verdict verdict = verdicts.get(patch).get(site);
+        return verdict != null && verdict.kind() == Verdict.Kind.FITS;
+    }
+
+    synchronized List<PatchStatus> statuses() {
+        List<PatchStatus> statuses = new ArrayList<>();
+        for (Patch patch : verdicts.keySet()) {
+            statuses.add(status(patch));
+        }
+        return statuses;
+    }
+
+    /** The statuses as of now; every later change of a state goes to the listener, so that none is missed between. */
+    synchronized List<PatchStatus> statusesThenChangesTo(Consumer<PatchStatus> newListener) {
+        listener = Objects.requireNonNull(newListener);
+        return statuses();
+    }
+}
