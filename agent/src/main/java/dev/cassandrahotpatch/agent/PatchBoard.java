@@ -2,6 +2,7 @@
 package dev.cassandrahotpatch.agent;
 
 import dev.cassandrahotpatch.transformers.Patch;
+import dev.cassandrahotpatch.transformers.PatchState;
 import dev.cassandrahotpatch.transformers.PatchStatus;
 import dev.cassandrahotpatch.transformers.Site;
 import dev.cassandrahotpatch.transformers.Verdict;
@@ -39,7 +40,21 @@ final class PatchBoard {
         verdicts.get(patch).put(site, verdict);
         PatchStatus now = status(patch);
         if (now.state() != before.state()) {
-            listener.accept(now);
+            moveGate(patch, before.state(), now.state());
+            listener.accept(status(patch));
+        }
+    }
+
+    /** Lets the woven code of a patch with a gate act when, and only as long as, every site of it is in. */
+    private void moveGate(Patch patch, PatchState before, PatchState now) {
+        String move = now == PatchState.APPLIED ? "open" : before == PatchState.APPLIED ? "close" : null;
+        if (patch.gate() == null || move == null) {
+            return;
+        }
+        try {
+            Class.forName(patch.gate()).getMethod(move).invoke(null);
+        } catch (ReflectiveOperationException | LinkageError e) {
+            fix(PatchStatus.failed(patch, "can't " + move + " " + patch.gate() + " (" + e + ")"));
         }
     }
 
