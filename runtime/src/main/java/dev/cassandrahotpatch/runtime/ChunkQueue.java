@@ -4,10 +4,13 @@ package dev.cassandrahotpatch.runtime;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongConsumer;
 import org.apache.cassandra.utils.Throwables;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The chunks of one compressed data file on their way to disk (CASSANDRA-21655).
@@ -18,7 +21,7 @@ import org.apache.cassandra.utils.Throwables;
  * there is none and nothing is waiting, to the producer.
  *
  * <p>Memory ordering: ownership changes hands only under {@link #lock}, so all that one owner wrote, also in the file and in
- * the chunk, is visible to the next. All fields that are not final are guarded by that lock.
+ * the chunk, is visible to the next. All fields that are not final are guarded by that lock, unless they say otherwise.
  *
  * <p>Whoever needs chunks to be written never depends on a server: if none is at it, the producer writes them itself, in order.
  * So neither a busy pool nor a thread that could not be started, nor one that died, makes anybody wait for ever; a wait
@@ -38,6 +41,9 @@ public final class ChunkQueue implements Runnable {
 
     private static final int NOBODY = -1;
 
+    private static final Logger LOGGER = LoggerFactory.getLogger("org.apache.cassandra.hotpatch");
+    private static final AtomicBoolean WARNED = new AtomicBoolean();
+
     private final ChunkedFile file;
     private final ReentrantLock lock = new ReentrantLock();
     /** For the server: there is a batch to write, or nothing more will come. */
@@ -45,7 +51,8 @@ public final class ChunkQueue implements Runnable {
     /** For those who wait until fewer chunks are in flight. */
     private final Condition progress = lock.newCondition();
 
-    private final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
+    /** Full chunks, oldest first. Made with room for all that it may hold, so that adding one can't fail. */
+    private ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>(1);
     /** The thread inside the file's {@code flushData}, or null. */
     private Thread owner;
     /** Whether this queue lies with {@link ChunkThreads} or is being served. */
@@ -71,8 +78,10 @@ public final class ChunkQueue implements Runnable {
     private long compressedEnd;
 
     private long uncompressedEnd;
+    /** Belongs to the owner, as the file does. */
     private long unforcedBytes;
 
+    /** Written and read by the producer only. */
     private Listener listener;
     /** Whether the listener has yet to be told of {@link #flushedEnd}. */
     private boolean flushed;
@@ -146,8 +155,18 @@ public final class ChunkQueue implements Runnable {
         chunkBytes = bytes;
         mostInFlight = (int) Math.max(2, WRITER_BYTES / bytes);
         batch = Math.max(1, Math.min(Math.min(BATCH_CHUNKS, BATCH_BYTES / bytes), mostInFlight / 2));
+        waiting = new ArrayDeque<>(mostInFlight + 1);
         ChunkSlots.SHARED.join();
         joined = true;
+        if ((WRITER_BYTES < 2L * bytes || !ChunkSlots.SHARED.hasRoomFor(2L * bytes))
+                && WARNED.compareAndSet(false, true)) {
+            LOGGER.warn(
+                    "[hotpatch] {}writer_bytes or {}total_bytes is less than two chunks of {} bytes: a writer of such chunks may"
+                            + " have two in flight if total_bytes allows, and otherwise works as stock",
+                    SETTINGS,
+                    SETTINGS,
+                    bytes);
+        }
     }
 
     /**
@@ -198,7 +217,8 @@ public final class ChunkQueue implements Runnable {
             try {
                 left = work.awaitNanos(left);
             } catch (InterruptedException e) {
-                // not from us, and nothing to stop for; that it is no longer set is what keeps the channel open
+                // nothing that we know interrupts our threads; with the interrupt gone, the next write keeps its
+                // channel
                 left = 0;
             }
         }

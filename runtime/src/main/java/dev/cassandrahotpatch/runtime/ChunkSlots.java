@@ -23,6 +23,9 @@ final class ChunkSlots {
     /** How long to leave the allocator alone after it ran out: each attempt makes the JVM collect garbage and wait. */
     private static final long RETRY_NANOS = 10_000_000_000L;
 
+    /** Cassandra's own way to free a direct buffer: it has moved in 6.0. Without it, the garbage collector frees them. */
+    private static final MethodHandle CLEAN = findClean();
+
     /** Shared by all writers. */
     static final ChunkSlots SHARED =
             new ChunkSlots(Math.max(0, Long.getLong(ChunkQueue.SETTINGS + "total_bytes", 64L << 20)));
@@ -39,6 +42,11 @@ final class ChunkSlots {
 
     ChunkSlots(long mostBytes) {
         this.mostBytes = mostBytes;
+    }
+
+    /** Whether the bound allows for as much at all. */
+    boolean hasRoomFor(long bytes) {
+        return bytes <= mostBytes;
     }
 
     /** Registers a writer: as long as there is one, slots given back are kept for the next to take. */
@@ -130,9 +138,6 @@ final class ChunkSlots {
             }
         }
     }
-
-    /** Cassandra's own way to free a direct buffer: it has moved in 6.0. Without it, the garbage collector frees them. */
-    private static final MethodHandle CLEAN = findClean();
 
     private static MethodHandle findClean() {
         for (String owner :

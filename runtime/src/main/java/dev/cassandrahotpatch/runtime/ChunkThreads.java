@@ -2,7 +2,6 @@
 package dev.cassandrahotpatch.runtime;
 
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -18,12 +17,13 @@ final class ChunkThreads {
 
     private ChunkThreads() {}
 
-    /** Has a queue served; says whether it will be. If not, the producer has to do the work itself. */
+    /** Has a queue served; says whether it will be. If not, the producer has to do the work itself. Never throws. */
     static boolean serve(ChunkQueue queue) {
         try {
             THREADS.execute(queue);
             return true;
-        } catch (RejectedExecutionException | OutOfMemoryError e) { // the latter: no more native threads
+        } catch (RuntimeException
+                | Error e) { // no thread to be had, for whatever reason: that is an answer, not a failure
             return false;
         }
     }

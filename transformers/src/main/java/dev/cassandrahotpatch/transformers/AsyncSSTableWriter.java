@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.transformers;
 
+import java.util.ArrayList;
+import org.objectweb.asm.Label;
 import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.Type;
 import org.objectweb.asm.tree.AbstractInsnNode;
 import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.FieldInsnNode;
@@ -46,6 +49,9 @@ final class AsyncSSTableWriter {
             .gate(ASYNC.replace('/', '.'))
             .calls(FILE.replace('/', '.'))
             .calls(QUEUE.replace('/', '.'))
+            .calls(RUNTIME.replace('/', '.') + "AsyncSSTableWriterCounters")
+            .calls(RUNTIME.replace('/', '.') + "ChunkSlots")
+            .calls(RUNTIME.replace('/', '.') + "ChunkThreads")
             .setting(new Setting(
                     "writer_bytes", 4 << 20, 64 << 10, 1 << 30, "bytes of chunks that one writer may have in flight"))
             .setting(new Setting(
@@ -72,7 +78,7 @@ final class AsyncSSTableWriter {
                     .patch("a7d28b732b46139a0787b771256d1154", "4.1.0 to 4.1.10")
                     .patch("a11fa601c72410168567177e0748881d", "5.0.0 to 5.0.9")
                     .patch("c35fb6857c1fe791b402b91a13a7901e", "6.0-alpha2")
-                    .rewriteClass(7, AsyncSSTableWriter::weaveCompressed))
+                    .rewriteClass(6, AsyncSSTableWriter::weaveCompressed))
             .site(Site.ofClass(COMPRESSED.replace('/', '.') + "$TransactionalProxy")
                     .patch("a5cbebdea040e6e6397a75c0e862e78d", "4.0.0 to 4.0.19")
                     .patch("eba9b37a20a552db5a4cbe8e77b85d9b", "4.1.0 to 4.1.10")
@@ -93,11 +99,12 @@ final class AsyncSSTableWriter {
 
     private static int weaveCompressed(ClassNode writer) {
         int places = 0;
-        String listener = null;
         for (MethodNode method : writer.methods.toArray(new MethodNode[0])) {
             switch (method.name) {
                 case "flushData":
-                    writer.methods.add(takeChunkAsArgument(method));
+                    MethodNode moved = takeChunkAsArgument(method);
+                    writer.methods.add(moved);
+                    addListener(writer, listenerType(moved));
                     places++;
                     break;
                 case "mark":
@@ -117,18 +124,11 @@ final class AsyncSSTableWriter {
                     break;
             }
         }
-        for (MethodNode method : writer.methods) {
-            listener = method.name.equals("hotpatchFlushData") ? listenerType(method) : listener;
-        }
-        if (listener == null) {
-            return places;
-        }
         addDoFlush(writer);
-        addListener(writer, listener);
-        addDrained(writer, "truncate", "(J)V", "drainToTruncate", Opcodes.LLOAD, Opcodes.RETURN);
-        addDrained(writer, "length", "()J", "drain", Opcodes.NOP, Opcodes.LRETURN);
+        addDrained(writer, "truncate", "(J)V", "drainToTruncate");
+        addDrained(writer, "length", "()J", "drain");
         addChunkedFile(writer);
-        return places + 1;
+        return places;
     }
 
     private static int weaveDirect(ClassNode writer) {
@@ -143,7 +143,9 @@ final class AsyncSSTableWriter {
                 case "setPostFlushListener":
                     // around the caller's listener, not around this class's own: that one is to run where the chunk is
                     // written
-                    method.instructions.insert(wrapListener("java/util/function/LongConsumer", Opcodes.ASTORE));
+                    InsnList wrap = wrapListener("java/util/function/LongConsumer");
+                    wrap.add(new VarInsnNode(Opcodes.ASTORE, 1));
+                    method.instructions.insert(wrap);
                     places++;
                     break;
                 default:
@@ -195,7 +197,7 @@ final class AsyncSSTableWriter {
         moved.tryCatchBlocks = flushData.tryCatchBlocks;
         moved.localVariables = flushData.localVariables;
         flushData.instructions = new InsnList();
-        flushData.tryCatchBlocks = new java.util.ArrayList<>();
+        flushData.tryCatchBlocks = new ArrayList<>();
         flushData.localVariables = null;
         flushData.visitVarInsn(Opcodes.ALOAD, 0);
         loadBuffer(flushData);
@@ -217,7 +219,7 @@ final class AsyncSSTableWriter {
                 return descriptor.substring(1, descriptor.length() - 1);
             }
         }
-        return null;
+        throw new IllegalStateException("flushData calls no post-flush listener");
     }
 
     /**
@@ -245,7 +247,7 @@ final class AsyncSSTableWriter {
         doFlush.instructions.add(call("handOff", "(L" + FILE + ";IL" + BYTE_BUFFER + ";)L" + BYTE_BUFFER + ";"));
         doFlush.visitVarInsn(Opcodes.ASTORE, 4);
         doFlush.visitVarInsn(Opcodes.ALOAD, 4);
-        org.objectweb.asm.Label handedOff = new org.objectweb.asm.Label();
+        Label handedOff = new Label();
         doFlush.visitJumpInsn(Opcodes.IFNONNULL, handedOff);
         doFlush.visitVarInsn(Opcodes.ALOAD, 0);
         doFlush.visitVarInsn(Opcodes.ILOAD, 1);
@@ -266,33 +268,29 @@ final class AsyncSSTableWriter {
     private static void addListener(ClassNode writer, String type) {
         MethodNode setter = add(writer, Opcodes.ACC_PUBLIC, "setPostFlushListener", "(L" + type + ";)V");
         setter.visitVarInsn(Opcodes.ALOAD, 0);
-        setter.instructions.add(wrapListener(type, Opcodes.NOP));
+        setter.instructions.add(wrapListener(type));
         setter.visitMethodInsn(Opcodes.INVOKESPECIAL, SEQUENTIAL, setter.name, setter.desc, false);
         setter.visitInsn(Opcodes.RETURN);
     }
 
-    private static InsnList wrapListener(String type, int store) {
+    private static InsnList wrapListener(String type) {
         InsnList wrap = new InsnList();
         wrap.add(new VarInsnNode(Opcodes.ALOAD, 0));
         wrap.add(new VarInsnNode(Opcodes.ALOAD, 1));
         wrap.add(call("onProducer", "(L" + FILE + ";L" + type + ";)L" + type + ";"));
-        if (store == Opcodes.ASTORE) {
-            wrap.add(new VarInsnNode(Opcodes.ASTORE, 1));
-        }
         return wrap;
     }
 
     /** Overrides a method of the super class to drain first. */
-    private static void addDrained(
-            ClassNode writer, String name, String descriptor, String drain, int load, int returnOpcode) {
+    private static void addDrained(ClassNode writer, String name, String descriptor, String drain) {
         MethodNode method = add(writer, Opcodes.ACC_PUBLIC, name, descriptor);
         callFirst(method, drain);
         method.visitVarInsn(Opcodes.ALOAD, 0);
-        if (load != Opcodes.NOP) {
-            method.visitVarInsn(load, 1);
+        if (Type.getArgumentTypes(descriptor).length == 1) {
+            method.visitVarInsn(Opcodes.LLOAD, 1);
         }
         method.visitMethodInsn(Opcodes.INVOKESPECIAL, SEQUENTIAL, name, descriptor, false);
-        method.visitInsn(returnOpcode);
+        method.visitInsn(Type.getReturnType(descriptor).getOpcode(Opcodes.IRETURN));
     }
 
     /** Makes the class a {@code ChunkedFile}. */
@@ -300,9 +298,9 @@ final class AsyncSSTableWriter {
         writer.interfaces.add(FILE);
         String queue = "hotpatchQueue";
         writer.fields.add(new FieldNode(Opcodes.ACC_PRIVATE, queue, "L" + QUEUE + ";", null, null));
-        addGetter(writer, queue, queue, "L" + QUEUE + ";", Opcodes.ARETURN);
-        addGetter(writer, "hotpatchCompressedEnd", "chunkOffset", "J", Opcodes.LRETURN);
-        addGetter(writer, "hotpatchUncompressedEnd", "uncompressedSize", "J", Opcodes.LRETURN);
+        addGetter(writer, queue, queue, "L" + QUEUE + ";");
+        addGetter(writer, "hotpatchCompressedEnd", "chunkOffset", "J");
+        addGetter(writer, "hotpatchUncompressedEnd", "uncompressedSize", "J");
 
         MethodNode setter = add(writer, Opcodes.ACC_PUBLIC, queue, "(L" + QUEUE + ";)V");
         setter.visitVarInsn(Opcodes.ALOAD, 0);
@@ -316,11 +314,11 @@ final class AsyncSSTableWriter {
         force.visitInsn(Opcodes.RETURN);
     }
 
-    private static void addGetter(ClassNode writer, String name, String field, String type, int returnOpcode) {
+    private static void addGetter(ClassNode writer, String name, String field, String type) {
         MethodNode getter = add(writer, Opcodes.ACC_PUBLIC, name, "()" + type);
         getter.visitVarInsn(Opcodes.ALOAD, 0);
         getter.visitFieldInsn(Opcodes.GETFIELD, COMPRESSED, field, type);
-        getter.visitInsn(returnOpcode);
+        getter.visitInsn(Type.getType(type).getOpcode(Opcodes.IRETURN));
     }
 
     private static int countInFlight(MethodNode estimate) {

@@ -56,7 +56,10 @@ public final class Site {
         this.classRewrite = classRewrite;
     }
 
-    /** Begins a site that is a whole class, by its binary name: the fingerprint covers all that is in it. */
+    /**
+     * Begins a site that is a whole class, by its binary name: the fingerprint covers all that is in it. An operator can't
+     * vouch for one: what such a patch relies on can only be read in the class.
+     */
     public static Builder ofClass(String className) {
         return new Builder(className, null, null);
     }

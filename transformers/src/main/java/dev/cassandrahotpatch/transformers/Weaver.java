@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.transformers;
 
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -82,7 +83,7 @@ public final class Weaver {
             if (sites.size() == 1 && sites.get(0).isWholeClass()) {
                 ClassNode classNode = new ClassNode(ASM_API);
                 reader.accept(classNode, 0);
-                weaveClass(classNode, sites.get(0), accepted, verdicts, fingerprints);
+                weaveClass(classNode, sites.get(0), verdicts, fingerprints);
                 classNode.accept(writer);
             } else {
                 reader.accept(new SiteVisitor(writer, sites, accepted, verdicts, fingerprints), 0);
@@ -103,14 +104,10 @@ public final class Weaver {
     }
 
     private static void weaveClass(
-            ClassNode classNode,
-            Site site,
-            Set<String> accepted,
-            Map<Site, Verdict> verdicts,
-            Map<Site, String> fingerprints) {
+            ClassNode classNode, Site site, Map<Site, Verdict> verdicts, Map<Site, String> fingerprints) {
         String fingerprint = Fingerprint.of(classNode);
         fingerprints.put(site, fingerprint);
-        Verdict verdict = judge(site, fingerprint, accepted);
+        Verdict verdict = judge(site, fingerprint, Collections.emptySet());
         if (verdict.kind() == Verdict.Kind.FITS) {
             int places = site.classRewrite().apply(classNode);
             if (places != site.places()) {
