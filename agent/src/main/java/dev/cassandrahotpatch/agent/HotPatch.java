@@ -127,18 +127,30 @@ final class HotPatch {
      * @return what came of it
      */
     synchronized PatchStatus enable(Patch patch) {
-        if (!transformer.has(patch) && !broken.contains(patch) && prepare(patch)) {
-            transformer.add(patch);
-            registerTransformer();
-            Map<Class<?>, Throwable> failures = retransformLoadedClasses(patch);
-            failures.forEach((loaded, error) -> recordFailure(patch, loaded, error));
-            if (!runsOrWillRun(patch)) {
-                transformer.remove(patch);
-                retransformLoadedClasses(patch); // back to stock, where another of its classes has been rewritten
-                registerTransformer();
+        if (transformer.has(patch)) {
+            if (board.status(patch).state() == PatchState.DISABLED) {
+                board.unfix(patch); // start-only, and woven still
             }
+        } else if (patch.startOnly() && !loadedTargets(patch).isEmpty()) {
+            board.fix(PatchStatus.restartNeeded(
+                    patch,
+                    "it adds methods to classes that are loaded already: to have it, restart with -D" + Options.PREFIX
+                            + patch.id() + "=true"));
+        } else if (!broken.contains(patch) && prepare(patch)) {
+            weave(patch);
         }
         return board.status(patch);
+    }
+
+    private void weave(Patch patch) {
+        transformer.add(patch);
+        registerTransformer();
+        retransformLoadedClasses(patch).forEach((loaded, error) -> recordFailure(patch, loaded, error));
+        if (!runsOrWillRun(patch)) {
+            transformer.remove(patch);
+            retransformLoadedClasses(patch); // back to stock, where another of its classes has been rewritten
+            registerTransformer();
+        }
     }
 
     /**
@@ -150,6 +162,10 @@ final class HotPatch {
     synchronized PatchStatus disable(Patch patch, String by) {
         if (!transformer.has(patch)) {
             return board.status(patch); // its code is stock already, and its reason is worth more than "switched off"
+        }
+        if (patch.startOnly()) { // what it has added to loaded classes has to stay, and does nothing from here on
+            board.fix(PatchStatus.disabled(patch, by));
+            return board.status(patch);
         }
         transformer.remove(patch);
         Map<Class<?>, Throwable> failures = retransformLoadedClasses(patch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.agent;
 
+import dev.cassandrahotpatch.runtime.AsyncSSTableWriterCounters;
 import dev.cassandrahotpatch.runtime.ResponseBufferSizes;
 import dev.cassandrahotpatch.transformers.Patch;
 import dev.cassandrahotpatch.transformers.PatchState;
@@ -14,6 +15,7 @@ import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 
 /**
  * What the patches do, as meters: over JMX always, to Prometheus where the operator gave a port. All meters only read
@@ -78,12 +80,49 @@ final class Metrics {
                         .register(registry);
             }
         }
+        addResponseMeters();
+        addWriterMeters();
+    }
+
+    private void addResponseMeters() {
         count("responses", "responses made by response_buffer_sizing", null, ResponseBufferSizes::responses);
         count("responses.outgrown", "responses that had to grow their buffer", null, ResponseBufferSizes::outgrown);
         count("responses.trimmed", "responses copied out of too large a buffer", null, ResponseBufferSizes::trimmed);
-        Gauge.builder(PREFIX + "responses.saved", ResponseBufferSizes::savedBytes)
-                .description("what stock code would have allocated for these responses, less what was")
-                .baseUnit("bytes")
+        gauge(
+                "responses.saved",
+                "what stock code would have allocated for these responses, less what was",
+                "bytes",
+                ResponseBufferSizes::savedBytes);
+    }
+
+    private void addWriterMeters() {
+        count("writer.chunks", "SSTable chunks written by writer threads", null, AsyncSSTableWriterCounters::chunks);
+        count("writer.written", "their bytes before compression", "bytes", AsyncSSTableWriterCounters::bytes);
+        count(
+                "writer.fallbacks",
+                "chunks written as stock does, for want of a slot or because of an interrupt",
+                null,
+                AsyncSSTableWriterCounters::fallbacks);
+        time(
+                "writer.producer.wait",
+                "what compactions waited for writer threads",
+                AsyncSSTableWriterCounters::producerWaitNanos);
+        time("writer.idle", "what writer threads waited for chunks", AsyncSSTableWriterCounters::writerIdleNanos);
+        gauge("writer.slots.used", "slots with a chunk in flight", null, AsyncSSTableWriterCounters::slotsInUse);
+        gauge("writer.slots.size", "all slots, in use or free", "bytes", AsyncSSTableWriterCounters::slotBytes);
+    }
+
+    private void gauge(String name, String description, String unit, Supplier<Number> value) {
+        Gauge.builder(PREFIX + name, value)
+                .description(description)
+                .baseUnit(unit)
+                .register(registry);
+    }
+
+    private void time(String name, String description, LongSupplier nanos) {
+        FunctionCounter.builder(PREFIX + name, nanos, source -> source.getAsLong() / 1e9)
+                .description(description)
+                .baseUnit("seconds")
                 .register(registry);
     }
 

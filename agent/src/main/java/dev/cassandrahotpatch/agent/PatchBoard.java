@@ -2,6 +2,7 @@
 package dev.cassandrahotpatch.agent;
 
 import dev.cassandrahotpatch.transformers.Patch;
+import dev.cassandrahotpatch.transformers.PatchState;
 import dev.cassandrahotpatch.transformers.PatchStatus;
 import dev.cassandrahotpatch.transformers.Site;
 import dev.cassandrahotpatch.transformers.Verdict;
@@ -36,6 +37,11 @@ final class PatchBoard {
         change(status.patch(), () -> fixed.put(status.patch(), status));
     }
 
+    /** Takes back what {@link #fix} has fixed: what was found at the patch's sites decides again. */
+    synchronized void unfix(Patch patch) {
+        change(patch, () -> fixed.remove(patch));
+    }
+
     /** Forgets all about a patch, because it is to be looked at anew. */
     synchronized void forget(Patch patch) {
         fixed.remove(patch);
@@ -53,7 +59,21 @@ final class PatchBoard {
         PatchStatus now = status(patch);
         if (now.state() != before.state()) {
             since.put(patch, Instant.now());
-            listener.accept(now);
+            moveGate(patch, before.state(), now.state());
+            listener.accept(status(patch));
+        }
+    }
+
+    /** Lets the woven code of a patch with a gate act when, and only as long as, every site of it is in. */
+    private void moveGate(Patch patch, PatchState before, PatchState now) {
+        String move = now == PatchState.APPLIED ? "open" : before == PatchState.APPLIED ? "close" : null;
+        if (patch.gate() == null || move == null) {
+            return;
+        }
+        try {
+            Class.forName(patch.gate()).getMethod(move).invoke(null);
+        } catch (ReflectiveOperationException | LinkageError e) {
+            fix(PatchStatus.failed(patch, "can't " + move + " " + patch.gate() + " (" + e + ")"));
         }
     }
 

@@ -84,6 +84,19 @@ public final class CassandraRelease {
      * @param className the class's binary name
      */
     public byte[] classFile(String className) {
+        byte[] classFile = find(className);
+        if (classFile == null) {
+            throw new IllegalArgumentException("Cassandra " + version + " has no class " + className);
+        }
+        return classFile;
+    }
+
+    /** Whether one of the jars has a class of this binary name. */
+    public boolean hasClass(String className) {
+        return find(className) != null;
+    }
+
+    private byte[] find(String className) {
         String resource = className.replace('.', '/') + ".class";
         try {
             for (Path jar : jars) {
@@ -96,10 +109,10 @@ public final class CassandraRelease {
                     }
                 }
             }
+            return null;
         } catch (IOException e) {
             throw new UncheckedIOException("can't read the jars of Cassandra " + version, e);
         }
-        throw new IllegalArgumentException("Cassandra " + version + " has no class " + className);
     }
 
     @Override

@@ -83,7 +83,11 @@ class PatchedNodeIT {
     void theTableSaysWhatRunsAndWhy() {
         HotpatchTable table = node.awaitTable();
         assertThat(table.rows())
-                .containsOnlyKeys("cache_capacity", "connection_request_counter", "response_buffer_sizing");
+                .containsOnlyKeys(
+                        "cache_capacity",
+                        "connection_request_counter",
+                        "response_buffer_sizing",
+                        "async_sstable_writer");
         assertThat(table.row("cache_capacity").ticket()).isEqualTo("CASSANDRA-19429");
         assertThat(table.row("connection_request_counter").ticket()).isEqualTo("CASSANDRA-21569");
         assertThat(table.row("response_buffer_sizing").ticket()).isEqualTo("CASSANDRA-21285");
@@ -92,6 +96,8 @@ class PatchedNodeIT {
         assertThat(table.state("cache_capacity")).isEqualTo("APPLIED");
         assertThat(table.state("connection_request_counter")).isEqualTo(is60() ? "APPLIED" : "NOT_NEEDED");
         assertThat(table.state("response_buffer_sizing")).isEqualTo(is60() ? "NOT_NEEDED" : "APPLIED");
+        assertThat(table.state("async_sstable_writer")).as("opt in").isEqualTo("DISABLED");
+        assertThat(table.reason("async_sstable_writer")).contains("-Dcassandra.hotpatch.async_sstable_writer=true");
         if (is60()) {
             assertThat(table.reason("response_buffer_sizing"))
                     .contains("cassandra.data_response_buffer_initial_size_min")

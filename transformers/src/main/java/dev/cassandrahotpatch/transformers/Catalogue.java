@@ -7,8 +7,8 @@ import java.util.List;
 
 /** All the patches, in the order in which operators see them. */
 public final class Catalogue {
-    private static final List<Patch> PATCHES = Collections.unmodifiableList(
-            Arrays.asList(CacheCapacity.PATCH, ConnectionRequestCounter.PATCH, ResponseBufferSizing.PATCH));
+    private static final List<Patch> PATCHES = Collections.unmodifiableList(Arrays.asList(
+            CacheCapacity.PATCH, ConnectionRequestCounter.PATCH, ResponseBufferSizing.PATCH, AsyncSSTableWriter.PATCH));
 
     private Catalogue() {}
 

@@ -8,7 +8,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.objectweb.asm.tree.AbstractInsnNode;
+import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.FieldInsnNode;
+import org.objectweb.asm.tree.FieldNode;
 import org.objectweb.asm.tree.IincInsnNode;
 import org.objectweb.asm.tree.IntInsnNode;
 import org.objectweb.asm.tree.InvokeDynamicInsnNode;
@@ -25,7 +27,7 @@ import org.objectweb.asm.tree.TypeInsnNode;
 import org.objectweb.asm.tree.VarInsnNode;
 
 /**
- * The identity of a method's body: a hash over its instructions and exception table.
+ * The identity of a method's body, or of a whole class: a hash over instructions and exception tables.
  *
  * <p>Constant-pool order, debug information, line numbers and stack map frames do not count, so that the same source
  * compiled with other flags keeps its fingerprint; jump targets count as instruction numbers. What a body calls, reads,
@@ -49,6 +51,29 @@ public final class Fingerprint {
      */
     public static String of(MethodNode method) {
         return hash(new Fingerprint().describe(method));
+    }
+
+    /**
+     * Computes the fingerprint of a class: its super class, interfaces, fields and methods with their bodies, in the order
+     * in which the class has them.
+     *
+     * @return 32 lower-case hexadecimal digits
+     */
+    public static String of(ClassNode classNode) {
+        Fingerprint fingerprint = new Fingerprint();
+        fingerprint.add(classNode.name).add(classNode.superName).add(classNode.interfaces);
+        for (FieldNode field : classNode.fields) {
+            fingerprint.add("field").add(field.access).add(field.name).add(field.desc);
+        }
+        for (MethodNode method : classNode.methods) {
+            fingerprint
+                    .add("method")
+                    .add(method.access)
+                    .add(method.name)
+                    .add(method.desc)
+                    .add(of(method));
+        }
+        return hash(fingerprint.text.toString());
     }
 
     private String describe(MethodNode method) {

@@ -17,6 +17,7 @@ public final class Patch {
     private final List<Site> sites;
     private final List<Setting> settings;
     private final List<String> runtimeClasses;
+    private final String gate;
 
     private Patch(Builder builder) {
         this.id = builder.id;
@@ -26,6 +27,7 @@ public final class Patch {
         this.sites = Collections.unmodifiableList(builder.sites);
         this.settings = Collections.unmodifiableList(builder.settings);
         this.runtimeClasses = Collections.unmodifiableList(builder.runtimeClasses);
+        this.gate = builder.gate;
     }
 
     /** Begins a patch; a patch is on by default unless it says otherwise. */
@@ -68,6 +70,19 @@ public final class Patch {
         return runtimeClasses;
     }
 
+    /**
+     * Our class whose static methods {@code open()} and {@code close()} make the woven code act and be inert, or null for a
+     * patch whose sites may act one by one. Opened once the patch is applied, that is, once every site is in.
+     */
+    public String gate() {
+        return gate;
+    }
+
+    /** Whether the patch changes the shape of a class, so that it can only be woven as the class loads. */
+    public boolean startOnly() {
+        return sites.stream().anyMatch(Site::isWholeClass);
+    }
+
     @Override
     public String toString() {
         return id;
@@ -82,6 +97,7 @@ public final class Patch {
         private final List<Site> sites = new ArrayList<>();
         private final List<Setting> settings = new ArrayList<>();
         private final List<String> runtimeClasses = new ArrayList<>();
+        private String gate;
 
         private Builder(String id, String ticket, String summary) {
             this.id = id;
@@ -97,6 +113,17 @@ public final class Patch {
         Builder setting(Setting setting) {
             settings.add(setting);
             return this;
+        }
+
+        Builder offByDefault() {
+            onByDefault = false;
+            return this;
+        }
+
+        /** Names the runtime class that keeps the woven code inert until every site is in. */
+        Builder gate(String runtimeClass) {
+            gate = runtimeClass;
+            return calls(runtimeClass);
         }
 
         Builder calls(String runtimeClass) {

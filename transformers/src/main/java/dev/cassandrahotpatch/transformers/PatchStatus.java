@@ -46,7 +46,9 @@ public final class PatchStatus {
         for (Site site : patch.sites()) {
             Verdict verdict = verdicts.get(site);
             if (verdict == null) {
-                missing.add(site);
+                if (!site.isOptional()) {
+                    missing.add(site);
+                }
             } else if (verdict.kind().compareTo(worst) < 0) {
                 worst = verdict.kind();
             }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.transformers;
 
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +11,7 @@ import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.MethodNode;
 import org.objectweb.asm.tree.analysis.Analyzer;
 import org.objectweb.asm.tree.analysis.AnalyzerException;
@@ -78,7 +80,14 @@ public final class Weaver {
             ClassReader reader = new ClassReader(classFile);
             // sharing the reader's constant pool makes ASM copy every method that it is not asked to change
             ClassWriter writer = new ClassWriter(reader, ClassWriter.COMPUTE_MAXS);
-            reader.accept(new SiteVisitor(writer, sites, accepted, verdicts, fingerprints), 0);
+            if (sites.size() == 1 && sites.get(0).isWholeClass()) {
+                ClassNode classNode = new ClassNode(ASM_API);
+                reader.accept(classNode, 0);
+                weaveClass(classNode, sites.get(0), verdicts, fingerprints);
+                classNode.accept(writer);
+            } else {
+                reader.accept(new SiteVisitor(writer, sites, accepted, verdicts, fingerprints), 0);
+            }
             boolean fits = true;
             for (Site site : sites) {
                 Verdict absent = Verdict.refused(site + " is not in this class");
@@ -92,6 +101,23 @@ public final class Weaver {
             }
             return new Weaving(verdicts, fingerprints, null);
         }
+    }
+
+    private static void weaveClass(
+            ClassNode classNode, Site site, Map<Site, Verdict> verdicts, Map<Site, String> fingerprints) {
+        String fingerprint = Fingerprint.of(classNode);
+        fingerprints.put(site, fingerprint);
+        Verdict verdict = judge(site, fingerprint, Collections.emptySet());
+        if (verdict.kind() == Verdict.Kind.FITS) {
+            int places = site.classRewrite().apply(classNode);
+            if (places != site.places()) {
+                verdict = wrongPlaces(site, places);
+            }
+            for (MethodNode method : classNode.methods) {
+                verdict = verify(site, method, verdict);
+            }
+        }
+        verdicts.put(site, verdict);
     }
 
     private static Verdict judge(Site site, String fingerprint, Set<String> accepted) {
@@ -112,8 +138,16 @@ public final class Weaver {
     private static Verdict rewrite(Site site, MethodNode method, Verdict fits) {
         int places = site.rewrite().apply(method);
         if (places != site.places()) {
-            return Verdict.refused(site + " has " + places + " places to rewrite instead of " + site.places());
+            return wrongPlaces(site, places);
         }
+        return verify(site, method, fits);
+    }
+
+    private static Verdict wrongPlaces(Site site, int places) {
+        return Verdict.refused(site + " has " + places + " places to rewrite instead of " + site.places());
+    }
+
+    private static Verdict verify(Site site, MethodNode method, Verdict fits) {
         try {
             new Analyzer<>(new BasicVerifier())
                     .analyzeAndComputeMaxs(site.className().replace('.', '/'), method);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.runtime;
+
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * The threads that write chunks (CASSANDRA-21655): a bounded number of daemons, which end after some seconds without work.
+ * Nothing ever interrupts them, since an interrupted thread that writes closes its channel.
+ */
+final class ChunkThreads {
+    private static final int KEEP_SECONDS = 5;
+    private static final AtomicInteger STARTED = new AtomicInteger();
+    private static final ThreadPoolExecutor THREADS = pool(most());
+
+    private ChunkThreads() {}
+
+    /** Has a queue served; says whether it will be. If not, the producer has to do the work itself. Never throws. */
+    static boolean serve(ChunkQueue queue) {
+        try {
+            THREADS.execute(queue);
+            return true;
+        } catch (RuntimeException
+                | Error e) { // no thread to be had, for whatever reason: that is an answer, not a failure
+            return false;
+        }
+    }
+
+    private static int most() {
+        int threads = Integer.getInteger(ChunkQueue.SETTINGS + "threads", 0);
+        return threads > 0 ? threads : Math.max(2, Runtime.getRuntime().availableProcessors() / 2);
+    }
+
+    private static ThreadPoolExecutor pool(int most) {
+        ThreadPoolExecutor pool = new ThreadPoolExecutor(
+                most, most, KEEP_SECONDS, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
+                    Thread thread = new Thread(task, "hotpatch-sstable-writer-" + STARTED.incrementAndGet());
+                    thread.setDaemon(true);
+                    return thread;
+                });
+        pool.allowCoreThreadTimeOut(true);
+        return pool;
+    }
+}
