@@ -15,6 +15,7 @@ import java.lang.instrument.Instrumentation;
 import java.lang.instrument.UnmodifiableClassException;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -271,24 +272,25 @@ final class HotPatch {
 
     /** Looks at a patch's sites on the class path, without loading their classes; says whether to weave it. */
     private boolean prepare(Patch patch) {
-        board.forget(patch);
         String missing = missingRuntimeClass(patch);
         if (missing != null) {
             board.fix(PatchStatus.failed(patch, missing));
             return false;
         }
+        Map<Site, Verdict> verdicts = new HashMap<>();
         for (Site site : patch.sites()) {
             try {
                 byte[] classFile = ClassFiles.read(site, loader);
                 if (classFile != null) {
                     Weaver.Weaving weaving =
                             Weaver.weave(classFile, Collections.singletonList(site), options.accepted(patch));
-                    board.record(patch, site, weaving.verdicts().get(site));
+                    verdicts.put(site, weaving.verdicts().get(site));
                 }
             } catch (IOException e) {
-                board.record(patch, site, Verdict.failed("reading " + site.className() + " from the class path", e));
+                verdicts.put(site, Verdict.failed("reading " + site.className() + " from the class path", e));
             }
         }
+        board.lookedAt(patch, verdicts);
         return board.status(patch).state() == PatchState.WAITING;
     }
 

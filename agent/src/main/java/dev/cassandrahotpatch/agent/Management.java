@@ -4,6 +4,7 @@ package dev.cassandrahotpatch.agent;
 import dev.cassandrahotpatch.transformers.Patch;
 import dev.cassandrahotpatch.transformers.PatchStatus;
 import java.lang.management.ManagementFactory;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import javax.management.JMException;
@@ -80,7 +81,7 @@ final class Management {
 
         @Override
         public String getSince() {
-            return hotPatch.board().since(patch).toString();
+            return hotPatch.board().since(patch).truncatedTo(ChronoUnit.MILLIS).toString();
         }
 
         @Override

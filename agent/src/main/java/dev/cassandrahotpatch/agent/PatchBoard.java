@@ -42,10 +42,12 @@ final class PatchBoard {
         change(patch, () -> fixed.remove(patch));
     }
 
-    /** Forgets all about a patch, because it is to be looked at anew. */
-    synchronized void forget(Patch patch) {
-        fixed.remove(patch);
-        verdicts.get(patch).clear();
+    /** Replaces all that was known of a patch by what was found at its sites now. */
+    synchronized void lookedAt(Patch patch, Map<Site, Verdict> found) {
+        change(patch, () -> {
+            fixed.remove(patch);
+            verdicts.put(patch, new HashMap<>(found));
+        });
     }
 
     /** Records a finding, and tells the listener if the patch's state changes by it. */
@@ -87,10 +89,10 @@ final class PatchBoard {
         return status != null ? status : PatchStatus.of(patch, verdicts.get(patch));
     }
 
-    /** Whether a site was found to fit when it was last looked at. */
+    /** Whether a site was found to fit, or was woven, when it was last looked at. */
     synchronized boolean fits(Patch patch, Site site) {
         Verdict verdict = verdicts.get(patch).get(site);
-        return verdict != null && verdict.kind() == Verdict.Kind.FITS;
+        return verdict != null && (verdict.kind() == Verdict.Kind.FITS || verdict.kind() == Verdict.Kind.WOVEN);
     }
 
     synchronized List<PatchStatus> statuses() {

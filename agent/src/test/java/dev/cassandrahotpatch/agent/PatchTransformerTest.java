@@ -72,6 +72,20 @@ class PatchTransformerTest {
         assertThat(board.status(patch).state()).isEqualTo(PatchState.FAILED);
     }
 
+    @Test
+    void aWovenClassThatAnotherAgentChangesLaterNamesThatAsTheCause() throws Exception {
+        transformer.add(patch);
+        transform(loader, site.className(), ClassFiles.read(site, loader));
+        assertThat(board.status(patch).state()).isEqualTo(PatchState.APPLIED);
+
+        // any other class will do for one without the method that we know
+        byte[] changed = ClassFiles.read(Catalogue.patches().get(0).sites().get(0), loader);
+        assertThat(transform(loader, site.className(), changed)).isNull();
+
+        assertThat(board.status(patch).state()).isEqualTo(PatchState.REFUSED);
+        assertThat(board.status(patch).reason()).contains("another agent has changed it");
+    }
+
     private byte[] transform(ClassLoader definingLoader, String className, byte[] classFile) {
         String internalName = className == null ? null : className.replace('.', '/');
         return transformer.transform(definingLoader, internalName, null, null, classFile);
