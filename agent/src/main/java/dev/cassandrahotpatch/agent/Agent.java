@@ -28,6 +28,12 @@ public final class Agent {
         start(arguments, instrumentation);
     }
 
+    /** The version in the jar's manifest. */
+    public static String version() {
+        String version = Agent.class.getPackage().getImplementationVersion();
+        return version == null ? "(unknown version)" : version;
+    }
+
     private static void start(String arguments, Instrumentation instrumentation) {
         try {
             HotPatch.start(arguments, instrumentation);

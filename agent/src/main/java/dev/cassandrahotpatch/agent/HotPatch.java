@@ -30,7 +30,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * report made once Cassandra has started, and adds and removes patches while it runs.
  */
 final class HotPatch {
-    static final String DAEMON = "org.apache.cassandra.service.CassandraDaemon";
     /** The newest Java that our tests run on. */
     private static final int NEWEST_JAVA = 25;
 
@@ -63,22 +62,16 @@ final class HotPatch {
     static void start(String arguments, Instrumentation instrumentation) {
         long began = System.nanoTime();
         Options options = Options.read(arguments, System.getProperties(), Catalogue.patches());
-        if (!isDaemon() && !options.everywhere()) {
+        if (!CassandraDaemon.isIn(System.getProperties()) && !options.everywhere()) {
             return;
         }
         if (STARTED.compareAndSet(false, true)) {
             new HotPatch(options, instrumentation).install(began);
         } else {
-            print("warning: the agent is in this JVM already; the first one runs on, with its arguments: name"
-                    + " cassandra-hotpatch.jar in one -javaagent option only");
+            print(
+                    "warning: the agent is in this JVM already, and runs on with its first arguments: one -javaagent option,"
+                            + " or one attach, is enough");
         }
-    }
-
-    private static boolean isDaemon() {
-        // set by the java launcher: main class and arguments; absent where there is no main class, as in the JVM that
-        // bin/cassandra runs first (CASSANDRA-7254)
-        String command = System.getProperty("sun.java.command", "");
-        return command.equals(DAEMON) || command.startsWith(DAEMON + " ");
     }
 
     private void install(long began) {
@@ -102,12 +95,6 @@ final class HotPatch {
         loadWaiting();
         Management.register(this);
         Metrics.publish(this, options);
-    }
-
-    /** The version in the jar's manifest. */
-    static String version() {
-        String version = HotPatch.class.getPackage().getImplementationVersion();
-        return version == null ? "(unknown version)" : version;
     }
 
     List<Patch> patches() {
@@ -256,7 +243,7 @@ final class HotPatch {
             warnings.add(
                     "this JVM's version, " + version + ", is unknown to this agent; patches are applied all the same");
         }
-        if (loader.getResource(DAEMON.replace('.', '/') + ".class") == null) {
+        if (loader.getResource(CassandraDaemon.RESOURCE) == null) {
             warnings.add(
                     "there is no Cassandra on the class path, so there is nothing to patch: remove the -javaagent option"
                             + " from this program");

@@ -13,8 +13,6 @@ import javax.management.ObjectName;
 
 /** The agent's MBeans. Registered once Cassandra has started: the platform's MBean server must be Cassandra's to set up. */
 final class Management {
-    private static final String DOMAIN = "org.apache.cassandra.hotpatch";
-
     private Management() {}
 
     /** Registers the agent and its patches; what goes wrong is one line in Cassandra's log. */
@@ -23,10 +21,10 @@ final class Management {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             for (Patch patch : hotPatch.patches()) {
                 server.registerMBean(
-                        new PatchBean(hotPatch, patch), new ObjectName(DOMAIN + ":type=Patch,name=" + patch.id()));
+                        new PatchBean(hotPatch, patch), new ObjectName(PatchMXBean.OBJECT_NAME_PREFIX + patch.id()));
             }
             // last: whoever finds this one finds the others
-            server.registerMBean(new HotPatchBean(hotPatch), new ObjectName(DOMAIN + ":type=HotPatch"));
+            server.registerMBean(new HotPatchBean(hotPatch), new ObjectName(HotPatchMXBean.OBJECT_NAME));
         } catch (JMException e) {
             CassandraLog.warn(Report.MARK + "warning: the agent can't be seen over JMX (" + e
                     + "); the patches run all the same");
@@ -42,7 +40,14 @@ final class Management {
 
         @Override
         public String getVersion() {
-            return HotPatch.version();
+            return Agent.version();
+        }
+
+        @Override
+        public List<String> getPatches() {
+            List<String> ids = new ArrayList<>();
+            hotPatch.patches().forEach(patch -> ids.add(patch.id()));
+            return ids;
         }
 
         @Override

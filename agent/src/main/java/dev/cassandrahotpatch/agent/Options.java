@@ -17,8 +17,10 @@ import java.util.TreeSet;
  * What the operator asked for: {@code cassandra.hotpatch.*} system properties over agent arguments over defaults. A name
  * or value that makes no sense becomes a warning, and the default holds. Immutable.
  */
-final class Options {
-    static final String PREFIX = "cassandra.hotpatch.";
+public final class Options {
+    /** What every property's name begins with. */
+    public static final String PREFIX = "cassandra.hotpatch.";
+
     private static final String ENABLED = "enabled";
     private static final String SCOPE = "scope";
     private static final String ACCEPT = ".accept";
@@ -70,7 +72,7 @@ final class Options {
      * @param arguments the agent's arguments, or null
      * @param properties system properties; they win over arguments
      */
-    static Options read(String arguments, Properties properties, List<Patch> patches) {
+    public static Options read(String arguments, Properties properties, List<Patch> patches) {
         Map<String, Given> given = new TreeMap<>();
         if (arguments != null) {
             for (String argument : arguments.split(",", -1)) {
@@ -107,12 +109,12 @@ final class Options {
     }
 
     /** What switched the patch off, or null where it is on. */
-    String disabledBy(Patch patch) {
+    public String disabledBy(Patch patch) {
         return disabledBy.get(patch);
     }
 
     /** The fingerprints that the operator vouches for. */
-    Set<String> accepted(Patch patch) {
+    public Set<String> accepted(Patch patch) {
         return accepted.get(patch);
     }
 
@@ -122,7 +124,7 @@ final class Options {
     }
 
     /** One sentence for each name or value that made no sense. */
-    List<String> warnings() {
+    public List<String> warnings() {
         return Collections.unmodifiableList(warnings);
     }
 

@@ -3,6 +3,9 @@ package dev.cassandrahotpatch.agent;
 
 /** One patch, as {@code org.apache.cassandra.hotpatch:type=Patch,name=<id>}. Any thread may call it. */
 public interface PatchMXBean {
+    /** What its name begins with; the patch's id follows. */
+    String OBJECT_NAME_PREFIX = "org.apache.cassandra.hotpatch:type=Patch,name=";
+
     /** One of the states of {@link dev.cassandrahotpatch.transformers.PatchState}. */
     String getState();
 

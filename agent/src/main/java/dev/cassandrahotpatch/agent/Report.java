@@ -108,7 +108,6 @@ final class Report {
     }
 
     private String title() {
-        return "Cassandra Hotpatch " + HotPatch.version() + ", "
-                + board.statuses().size() + " patches";
+        return "Cassandra Hotpatch " + Agent.version() + ", " + board.statuses().size() + " patches";
     }
 }

@@ -20,7 +20,8 @@ public final class ClassFiles {
         }
     }
 
-    static byte[] read(InputStream in) throws IOException {
+    /** Reads a stream to its end; closing it is left to the caller. */
+    public static byte[] read(InputStream in) throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream(16 * 1024);
         byte[] part = new byte[8 * 1024];
         for (int count = in.read(part); count >= 0; count = in.read(part)) {
