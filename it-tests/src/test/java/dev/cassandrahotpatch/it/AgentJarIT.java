@@ -51,13 +51,18 @@ class AgentJarIT {
         assertThat(jar.stream().filter(entry -> !entry.isDirectory()).map(JarEntry::getName))
                 .filteredOn(name -> !name.endsWith(".class"))
                 .containsExactlyInAnyOrder(
-                        "META-INF/MANIFEST.MF", "META-INF/LICENSE", "META-INF/NOTICE", "META-INF/licenses/ASM.txt");
+                        "META-INF/MANIFEST.MF",
+                        "META-INF/LICENSE",
+                        "META-INF/NOTICE",
+                        "META-INF/licenses/ASM.txt",
+                        "META-INF/licenses/JSON-java.txt");
     }
 
     @Test
     void theManifestNamesTheAgentAndItsVersion() throws IOException {
         Attributes manifest = jar.getManifest().getMainAttributes();
 
+        assertThat(manifest.getValue("Main-Class")).isEqualTo("dev.cassandrahotpatch.agent.cli.Main");
         assertThat(manifest.getValue("Premain-Class")).isEqualTo("dev.cassandrahotpatch.agent.Agent");
         assertThat(manifest.getValue("Can-Retransform-Classes")).isEqualTo("true");
         assertThat(manifest.getValue("Implementation-Version")).isNotBlank();
