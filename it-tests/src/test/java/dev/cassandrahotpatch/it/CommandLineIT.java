@@ -67,9 +67,14 @@ class CommandLineIT {
         assertThat(check.stdout()).contains("Cassandra " + version);
         assertThat(states(check))
                 .isEqualTo(Map.of(
-                        "cache_capacity", "APPLIED",
-                        "connection_request_counter", counterState,
-                        "response_buffer_sizing", responseState));
+                        "cache_capacity",
+                        "APPLIED",
+                        "connection_request_counter",
+                        counterState,
+                        "response_buffer_sizing",
+                        responseState,
+                        "async_sstable_writer",
+                        "DISABLED"));
         assertThat(millis).isLessThan(5_000);
 
         JavaRun traced = JavaRun.of("-Xlog:class+load", "-jar", AgentJar.path().toString(), "check", lib.toString());
@@ -102,7 +107,7 @@ class CommandLineIT {
             JavaRun status = cli("status", pid);
             assertThat(status.exit()).isZero();
             assertThat(states(status))
-                    .hasSize(3)
+                    .hasSize(4)
                     .containsEntry(patch, "DISABLED")
                     .containsEntry("cache_capacity", "APPLIED");
             assertThat(status.stdout())
@@ -137,7 +142,7 @@ class CommandLineIT {
         for (JavaRun attach : List.of(first.get(), second.get())) {
             assertThat(attach.exit()).as(attach.stdout() + attach.stderr()).isZero();
             assertThat(attach.stdout()).containsPattern("Cassandra " + pid + " (now )?has Cassandra Hotpatch ");
-            assertThat(states(attach)).hasSize(3).containsEntry("cache_capacity", "APPLIED");
+            assertThat(states(attach)).hasSize(4).containsEntry("cache_capacity", "APPLIED");
         }
     }
 

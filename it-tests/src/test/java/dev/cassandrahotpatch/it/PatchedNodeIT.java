@@ -149,7 +149,8 @@ class PatchedNodeIT {
         cache.awaitEmpty();
         hits = cache.hits();
         executeForEach(KEYS, select::bind);
-        assertThat(cache.entries()).as("entries with capacity 0").isZero();
+        // 6.0 puts a key in first and evicts it then, so that the last few may still be there
+        assertThat(cache.entries()).as("entries with capacity 0").isLessThanOrEqualTo(is60() ? KEYS / 100 : 0);
         assertThat(cache.hits()).as("hits with capacity 0").isEqualTo(hits);
 
         cache.setCapacityInMebibytes(16);
