@@ -10,12 +10,9 @@ import dev.cassandrahotpatch.transformers.PatchStatus;
 import dev.cassandrahotpatch.transformers.Site;
 import dev.cassandrahotpatch.transformers.Verdict;
 import dev.cassandrahotpatch.transformers.Weaver;
-import java.io.IOException;
 import java.lang.instrument.Instrumentation;
 import java.lang.instrument.UnmodifiableClassException;
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -115,9 +112,12 @@ final class HotPatch {
      * @return what came of it
      */
     synchronized PatchStatus enable(Patch patch) {
-        if (transformer.has(patch)) {
+        if (runsOrWillRun(patch)) {
+            return board.status(patch);
+        }
+        if (patch.startOnly() && transformer.has(patch)) {
             if (board.status(patch).state() == PatchState.DISABLED) {
-                board.unfix(patch); // start-only, and woven still
+                board.unfix(patch); // it is woven still
             }
         } else if (patch.startOnly() && !loadedTargets(patch).isEmpty()) {
             board.fix(PatchStatus.restartNeeded(
@@ -148,7 +148,7 @@ final class HotPatch {
      * @return what came of it
      */
     synchronized PatchStatus disable(Patch patch, String by) {
-        if (!transformer.has(patch)) {
+        if (!transformer.has(patch) && board.status(patch).state() != PatchState.RESTART_NEEDED) {
             return board.status(patch); // its code is stock already, and its reason is worth more than "switched off"
         }
         if (patch.startOnly()) { // what it has added to loaded classes has to stay, and does nothing from here on
@@ -264,20 +264,7 @@ final class HotPatch {
             board.fix(PatchStatus.failed(patch, missing));
             return false;
         }
-        Map<Site, Verdict> verdicts = new HashMap<>();
-        for (Site site : patch.sites()) {
-            try {
-                byte[] classFile = ClassFiles.read(site, loader);
-                if (classFile != null) {
-                    Weaver.Weaving weaving =
-                            Weaver.weave(classFile, Collections.singletonList(site), options.accepted(patch));
-                    verdicts.put(site, weaving.verdicts().get(site));
-                }
-            } catch (IOException e) {
-                verdicts.put(site, Verdict.failed("reading " + site.className() + " from the class path", e));
-            }
-        }
-        board.lookedAt(patch, verdicts);
+        board.lookedAt(patch, Weaver.judge(patch, site -> ClassFiles.read(site, loader), options.accepted(patch)));
         return board.status(patch).state() == PatchState.WAITING;
     }
 

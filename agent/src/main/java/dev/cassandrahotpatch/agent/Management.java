@@ -7,6 +7,7 @@ import java.lang.management.ManagementFactory;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -97,6 +98,11 @@ final class Management {
         @Override
         public String getSummary() {
             return patch.summary();
+        }
+
+        @Override
+        public Map<String, Double> getCounters() {
+            return PatchMeter.valuesOf(patch);
         }
 
         @Override

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.agent;
 
-import dev.cassandrahotpatch.runtime.AsyncSSTableWriterCounters;
-import dev.cassandrahotpatch.runtime.ResponseBufferSizes;
 import dev.cassandrahotpatch.transformers.Patch;
 import dev.cassandrahotpatch.transformers.PatchState;
 import io.micrometer.core.instrument.Clock;
@@ -14,8 +12,6 @@ import io.micrometer.jmx.JmxMeterRegistry;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
-import java.util.function.LongSupplier;
-import java.util.function.Supplier;
 
 /**
  * What the patches do, as meters: over JMX always, to Prometheus where the operator gave a port. All meters only read
@@ -80,56 +76,18 @@ final class Metrics {
                         .register(registry);
             }
         }
-        addResponseMeters();
-        addWriterMeters();
-    }
-
-    private void addResponseMeters() {
-        count("responses", "responses made by response_buffer_sizing", null, ResponseBufferSizes::responses);
-        count("responses.outgrown", "responses that had to grow their buffer", null, ResponseBufferSizes::outgrown);
-        count("responses.trimmed", "responses copied out of too large a buffer", null, ResponseBufferSizes::trimmed);
-        gauge(
-                "responses.saved",
-                "what stock code would have allocated for these responses, less what was",
-                "bytes",
-                ResponseBufferSizes::savedBytes);
-    }
-
-    private void addWriterMeters() {
-        count("writer.chunks", "SSTable chunks written by writer threads", null, AsyncSSTableWriterCounters::chunks);
-        count("writer.written", "their bytes before compression", "bytes", AsyncSSTableWriterCounters::bytes);
-        count(
-                "writer.fallbacks",
-                "chunks written as stock does, for want of a slot or because of an interrupt",
-                null,
-                AsyncSSTableWriterCounters::fallbacks);
-        time(
-                "writer.producer.wait",
-                "what compactions waited for writer threads",
-                AsyncSSTableWriterCounters::producerWaitNanos);
-        time("writer.idle", "what writer threads waited for chunks", AsyncSSTableWriterCounters::writerIdleNanos);
-        gauge("writer.slots.used", "slots with a chunk in flight", null, AsyncSSTableWriterCounters::slotsInUse);
-        gauge("writer.slots.size", "all slots, in use or free", "bytes", AsyncSSTableWriterCounters::slotBytes);
-    }
-
-    private void gauge(String name, String description, String unit, Supplier<Number> value) {
-        Gauge.builder(PREFIX + name, value)
-                .description(description)
-                .baseUnit(unit)
-                .register(registry);
-    }
-
-    private void time(String name, String description, LongSupplier nanos) {
-        FunctionCounter.builder(PREFIX + name, nanos, source -> source.getAsLong() / 1e9)
-                .description(description)
-                .baseUnit("seconds")
-                .register(registry);
-    }
-
-    private void count(String name, String description, String unit, LongSupplier count) {
-        FunctionCounter.builder(PREFIX + name, count, LongSupplier::getAsLong)
-                .description(description)
-                .baseUnit(unit)
-                .register(registry);
+        for (PatchMeter meter : PatchMeter.ALL) {
+            if (meter.counts()) {
+                FunctionCounter.builder(PREFIX + meter.name(), meter, PatchMeter::value)
+                        .description(meter.description())
+                        .baseUnit(meter.unit())
+                        .register(registry);
+            } else {
+                Gauge.builder(PREFIX + meter.name(), meter, PatchMeter::value)
+                        .description(meter.description())
+                        .baseUnit(meter.unit())
+                        .register(registry);
+            }
+        }
     }
 }

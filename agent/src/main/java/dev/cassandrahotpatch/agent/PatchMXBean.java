@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.agent;
 
+import java.util.Map;
+
 /** One patch, as {@code org.apache.cassandra.hotpatch:type=Patch,name=<id>}. Any thread may call it. */
 public interface PatchMXBean {
     /** What its name begins with; the patch's id follows. */
@@ -20,6 +22,11 @@ public interface PatchMXBean {
 
     /** What the patch does, in one line. */
     String getSummary();
+
+    /**
+     * What the patch has counted since the JVM started, by name, as the meters {@code cassandra.hotpatch.<name>} have it.
+     */
+    Map<String, Double> getCounters();
 
     /**
      * Weaves the patch into the running node; does nothing where it is woven already.

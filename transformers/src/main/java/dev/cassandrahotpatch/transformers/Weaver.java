@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.transformers;
 
+import java.io.IOException;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
@@ -64,6 +65,34 @@ public final class Weaver {
             }
             return classFile;
         }
+    }
+
+    /** Where class files come from: a class loader, a folder of jars. */
+    @FunctionalInterface
+    public interface ClassSource {
+        /** Reads a site's class, or gives back null where there is no such class. */
+        byte[] classFile(Site site) throws IOException;
+    }
+
+    /**
+     * Judges all sites of a patch, each in its class as the source has it.
+     *
+     * @return the finding for each site whose class is there
+     */
+    public static Map<Site, Verdict> judge(Patch patch, ClassSource source, Set<String> accepted) {
+        Map<Site, Verdict> verdicts = new HashMap<>();
+        for (Site site : patch.sites()) {
+            try {
+                byte[] classFile = source.classFile(site);
+                if (classFile != null) {
+                    verdicts.putAll(weave(classFile, Collections.singletonList(site), accepted)
+                            .verdicts());
+                }
+            } catch (IOException e) {
+                verdicts.put(site, Verdict.failed("reading " + site.className(), e));
+            }
+        }
+        return verdicts;
     }
 
     /**

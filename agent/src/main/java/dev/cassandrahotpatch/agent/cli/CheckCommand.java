@@ -10,11 +10,9 @@ import dev.cassandrahotpatch.transformers.PatchStatus;
 import dev.cassandrahotpatch.transformers.Site;
 import dev.cassandrahotpatch.transformers.Verdict;
 import dev.cassandrahotpatch.transformers.Weaver;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -74,20 +72,8 @@ final class CheckCommand implements Callable<Integer> {
 
     /** What is found at a patch's sites; what fits counts as woven, because that is what becomes of it in a node. */
     private static Map<Site, Verdict> verdicts(Patch patch, CassandraJars jars, Options options) {
-        Map<Site, Verdict> verdicts = new HashMap<>();
-        for (Site site : patch.sites()) {
-            try {
-                byte[] classFile = jars.classFile(site);
-                if (classFile != null) {
-                    Weaver.Weaving weaving =
-                            Weaver.weave(classFile, Collections.singletonList(site), options.accepted(patch));
-                    Verdict verdict = weaving.verdicts().get(site);
-                    verdicts.put(site, weaving.fits() ? verdict.woven() : verdict);
-                }
-            } catch (IOException e) {
-                verdicts.put(site, Verdict.failed("reading " + site.className(), e));
-            }
-        }
+        Map<Site, Verdict> verdicts = Weaver.judge(patch, jars::classFile, options.accepted(patch));
+        verdicts.replaceAll((site, verdict) -> verdict.kind() == Verdict.Kind.FITS ? verdict.woven() : verdict);
         return verdicts;
     }
 
@@ -99,7 +85,12 @@ final class CheckCommand implements Callable<Integer> {
         String disabledBy = options.disabledBy(status.patch());
         if (disabledBy == null) {
             return new PatchRow(
-                    status.patch().id(), status.state().name(), status.patch().ticket(), reason, null);
+                    status.patch().id(),
+                    status.state().name(),
+                    status.patch().ticket(),
+                    reason,
+                    null,
+                    Collections.emptyMap());
         }
         PatchStatus disabled = PatchStatus.disabled(status.patch(), disabledBy);
         return new PatchRow(
@@ -107,6 +98,7 @@ final class CheckCommand implements Callable<Integer> {
                 disabled.state().name(),
                 status.patch().ticket(),
                 disabled.reason() + "; switched on, it would be " + status.state() + ": " + reason,
-                null);
+                null,
+                Collections.emptyMap());
     }
 }

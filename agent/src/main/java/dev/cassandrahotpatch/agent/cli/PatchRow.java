@@ -2,6 +2,7 @@
 package dev.cassandrahotpatch.agent.cli;
 
 import dev.cassandrahotpatch.transformers.PatchState;
+import java.util.Map;
 
 /** What is true of one patch, in one place: a row of a {@link PatchTable}. Immutable. */
 final class PatchRow {
@@ -10,19 +11,22 @@ final class PatchRow {
     private final String ticket;
     private final String reason;
     private final String since;
+    private final Map<String, Double> counters;
 
     /**
      * Makes a row.
      *
      * @param state as the node names it: it may have another version of the agent, with other states
      * @param since when the patch came to that state, or null where nobody knows
+     * @param counters what the patch has counted, by name
      */
-    PatchRow(String id, String state, String ticket, String reason, String since) {
+    PatchRow(String id, String state, String ticket, String reason, String since, Map<String, Double> counters) {
         this.id = id;
         this.state = state;
         this.ticket = ticket;
         this.reason = reason;
         this.since = since;
+        this.counters = counters;
     }
 
     String id() {
@@ -43,6 +47,10 @@ final class PatchRow {
 
     String since() {
         return since;
+    }
+
+    Map<String, Double> counters() {
+        return counters;
     }
 
     /** Whether the state is one of those. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.agent.cli;
 
+import dev.cassandrahotpatch.transformers.PatchState;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.json.JSONWriter;
 import picocli.CommandLine;
@@ -52,11 +54,21 @@ final class PatchTable {
             out.println();
             out.printf("%-" + width + "s  %s  %s%s%n", row.id(), coloured(row, ansi), row.ticket(), since);
             out.println("    " + row.reason());
+            if (row.isOneOf(PatchState.APPLIED)) {
+                row.counters().forEach((name, value) -> out.println("    " + name + " " + number(value)));
+            }
         }
         if (!notes.isEmpty()) {
             out.println();
             notes.forEach(out::println);
         }
+    }
+
+    /** Whole numbers without a fraction, seconds with three digits of one. */
+    private static String number(double value) {
+        return value == Math.rint(value)
+                ? String.format(Locale.ROOT, "%,.0f", value)
+                : String.format(Locale.ROOT, "%,.3f", value);
     }
 
     private static String coloured(PatchRow row, Ansi ansi) {
@@ -87,6 +99,9 @@ final class PatchTable {
             json.key("reason").value(row.reason());
             if (row.since() != null) {
                 json.key("since").value(row.since());
+            }
+            if (!row.counters().isEmpty()) {
+                json.key("counters").value(row.counters());
             }
             json.endObject();
         }

@@ -59,7 +59,8 @@ final class RunningAgent {
     }
 
     private static PatchRow row(String id, PatchMXBean patch) {
-        return new PatchRow(id, patch.getState(), patch.getTicket(), patch.getReason(), patch.getSince());
+        return new PatchRow(
+                id, patch.getState(), patch.getTicket(), patch.getReason(), patch.getSince(), patch.getCounters());
     }
 
     private static ObjectName name(String name) {
