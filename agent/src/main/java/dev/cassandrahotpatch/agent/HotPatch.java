@@ -112,7 +112,7 @@ final class HotPatch {
      * @return what came of it
      */
     synchronized PatchStatus enable(Patch patch) {
-        if (runsOrWillRun(patch)) {
+        if (transformer.has(patch) && runsOrWillRun(patch)) {
             return board.status(patch);
         }
         if (patch.startOnly() && transformer.has(patch)) {

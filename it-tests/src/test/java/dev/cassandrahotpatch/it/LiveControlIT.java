@@ -21,6 +21,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import javax.management.MBeanServerConnection;
 import javax.management.ObjectName;
+import javax.management.openmbean.TabularData;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -129,6 +130,28 @@ class LiveControlIT {
     }
 
     @Test
+    void aPatchThatAddsMethodsToClassesNeedsARestart() throws Exception {
+        assertThat(invoke("async_sstable_writer", "enable"))
+                .contains("RESTART_NEEDED")
+                .contains("restart with -Dcassandra.hotpatch.async_sstable_writer=true");
+        assertThat(invoke("async_sstable_writer", "disable")).contains("DISABLED");
+    }
+
+    @Test
+    void countersOfAPatchAreToBeSeenBesideItsState() throws Exception {
+        if (!attribute(PatchTarget.RESPONSE_BUFFER_SIZING, "State").equals("NOT_NEEDED")) {
+            double before = responses();
+            StartedNode.assertServes(node);
+            assertThat(responses()).isGreaterThan(before);
+        }
+    }
+
+    private static double responses() throws Exception {
+        TabularData counters = (TabularData) attribute(PatchTarget.RESPONSE_BUFFER_SIZING, "Counters");
+        return (Double) counters.get(new Object[] {"responses"}).get("value");
+    }
+
+    @Test
     void connectionsOpenedBeforeAndAfterGoOnCounting() throws Exception {
         try (RawConnection before = new RawConnection(node.cqlAddress())) {
             before.query("SELECT release_version FROM system.local", 40);
@@ -196,16 +219,20 @@ class LiveControlIT {
                 .toList();
     }
 
-    private static ObjectName bean(PatchTarget target) throws Exception {
-        return new ObjectName(DOMAIN + ":type=Patch,name=" + target.patch());
+    private static ObjectName bean(String patch) throws Exception {
+        return new ObjectName(DOMAIN + ":type=Patch,name=" + patch);
     }
 
     private static Object attribute(PatchTarget target, String name) throws Exception {
-        return node.jmx().getAttribute(bean(target), name);
+        return node.jmx().getAttribute(bean(target.patch()), name);
     }
 
     private static String invoke(PatchTarget target, String operation) throws Exception {
-        return (String) node.jmx().invoke(bean(target), operation, null, null);
+        return invoke(target.patch(), operation);
+    }
+
+    private static String invoke(String patch, String operation) throws Exception {
+        return (String) node.jmx().invoke(bean(patch), operation, null, null);
     }
 
     private static long requestCount(RawConnection connection) {
