@@ -14,6 +14,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -58,6 +62,10 @@ class CoexistenceIT {
             assertThat(node.stderr()).contains("opentelemetry-javaagent - version: 2.20.1");
             assertThat(get(ourPort, "/metrics").body())
                     .contains("cassandra_hotpatch_patch_state{patch=\"cache_capacity\",state=\"APPLIED\"} 1.0");
+            assertThat(metricsOnTheDashboard())
+                    .isNotEmpty()
+                    .allSatisfy(metric ->
+                            assertThat(get(ourPort, "/metrics").body()).contains("\n" + metric));
             assertThat(get(ourPort, "/metrics/more").statusCode()).isEqualTo(404);
             assertThat(get(ourPort, "/").statusCode()).isEqualTo(404);
         }
@@ -75,6 +83,16 @@ class CoexistenceIT {
                     .contains("no metrics for Prometheus on 127.0.0.1:" + taken.getLocalPort())
                     .contains("choose another cassandra.hotpatch.prometheus.port");
         }
+    }
+
+    /** What docker/grafana-dashboard.json asks Prometheus for. */
+    private static Set<String> metricsOnTheDashboard() throws IOException {
+        String dashboard = Files.readString(Path.of("..", "docker", "grafana-dashboard.json"));
+        return Pattern.compile("cassandra_hotpatch_[a-z_]+")
+                .matcher(dashboard)
+                .results()
+                .map(MatchResult::group)
+                .collect(Collectors.toSet());
     }
 
     private Stream<String> jmxExporter(int port) throws IOException {
