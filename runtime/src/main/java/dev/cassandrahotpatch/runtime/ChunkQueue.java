@@ -107,6 +107,11 @@ public final class ChunkQueue implements Runnable {
         slot.order(chunk.order());
         lock.lock();
         try {
+            if (failure != null || released) { // since the slot was taken: nothing may be written any more
+                ChunkSlots.SHARED.give(slot);
+                throwFailure();
+                return null;
+            }
             if (inFlight() == 0) {
                 noteEnds();
             }
@@ -137,6 +142,9 @@ public final class ChunkQueue implements Runnable {
             }
             while (true) {
                 throwFailure();
+                if (released) {
+                    return null;
+                }
                 int inFlight = inFlight();
                 if (inFlight < mostInFlight) {
                     ByteBuffer slot = ChunkSlots.SHARED.take(chunkBytes, chunk.isDirect());

@@ -76,8 +76,9 @@ final class WriterProgram {
         }
     }
 
-    Map<String, String> compression() {
-        return compression;
+    /** Bytes of a chunk. */
+    int chunk() {
+        return chunk;
     }
 
     End end() {
