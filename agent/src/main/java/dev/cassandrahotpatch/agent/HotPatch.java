@@ -116,7 +116,7 @@ final class HotPatch {
             return board.status(patch);
         }
         if (patch.startOnly() && transformer.has(patch)) {
-            if (board.status(patch).state() == PatchState.DISABLED) {
+            if (board.status(patch).state() == PatchState.DISABLED && !broken.contains(patch)) {
                 board.unfix(patch); // it is woven still
             }
         } else if (patch.startOnly() && !loadedTargets(patch).isEmpty()) {

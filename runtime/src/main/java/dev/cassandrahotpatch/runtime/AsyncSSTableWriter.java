@@ -59,16 +59,16 @@ public final class AsyncSSTableWriter {
     }
 
     /** Called first by what reads the file's state: returns once everything handed over is written. */
-    public static void drain(ChunkedFile file) {
-        ChunkQueue queue = file.hotpatchQueue();
+    public static void drain(Object file) {
+        ChunkQueue queue = queueOf(file);
         if (queue != null) {
             queue.drain();
         }
     }
 
     /** Called first by what shortens the file. */
-    public static void drainToTruncate(ChunkedFile file) {
-        ChunkQueue queue = file.hotpatchQueue();
+    public static void drainToTruncate(Object file) {
+        ChunkQueue queue = queueOf(file);
         if (queue != null) {
             queue.drain();
             queue.forgetFlushed();
@@ -81,8 +81,8 @@ public final class AsyncSSTableWriter {
      *
      * @param chunkOffset what stock returns
      */
-    public static long estimate(long chunkOffset, ChunkedFile file) {
-        ChunkQueue queue = file.hotpatchQueue();
+    public static long estimate(long chunkOffset, Object file) {
+        ChunkQueue queue = queueOf(file);
         return queue == null ? chunkOffset : queue.estimate();
     }
 
@@ -92,21 +92,35 @@ public final class AsyncSSTableWriter {
      *
      * @return {@code accumulate}, with the failure of a chunk merged into it if nobody has seen that failure yet
      */
-    public static Throwable release(ChunkedFile file, Throwable accumulate) {
-        ChunkQueue queue = file.hotpatchQueue();
+    public static Throwable release(Object file, Throwable accumulate) {
+        ChunkQueue queue = queueOf(file);
         return queue == null ? accumulate : queue.release(accumulate);
     }
 
     /** Makes a post-flush listener run on the producing thread only: Cassandra's are not thread-safe. */
-    public static Runnable onProducer(ChunkedFile file, Runnable listener) {
-        ChunkQueue queue = file.hotpatchQueue();
-        return (queue == null ? addQueue(file) : queue).onProducer(listener);
+    public static Runnable onProducer(Object file, Runnable listener) {
+        if (!(file instanceof ChunkedFile)) {
+            return listener;
+        }
+        ChunkQueue queue = queueOf(file);
+        return (queue == null ? addQueue((ChunkedFile) file) : queue).onProducer(listener);
     }
 
     /** Makes a post-flush listener run on the producing thread only: Cassandra's are not thread-safe. */
-    public static LongConsumer onProducer(ChunkedFile file, LongConsumer listener) {
-        ChunkQueue queue = file.hotpatchQueue();
-        return (queue == null ? addQueue(file) : queue).onProducer(listener);
+    public static LongConsumer onProducer(Object file, LongConsumer listener) {
+        if (!(file instanceof ChunkedFile)) {
+            return listener;
+        }
+        ChunkQueue queue = queueOf(file);
+        return (queue == null ? addQueue((ChunkedFile) file) : queue).onProducer(listener);
+    }
+
+    /**
+     * The file's queue, or null where it has none. A file that is no {@link ChunkedFile} is one whose own class was not
+     * woven (another agent had changed it, say) although a class beside it was: it is to work as stock.
+     */
+    private static ChunkQueue queueOf(Object file) {
+        return file instanceof ChunkedFile ? ((ChunkedFile) file).hotpatchQueue() : null;
     }
 
     private static ChunkQueue addQueue(ChunkedFile file) {

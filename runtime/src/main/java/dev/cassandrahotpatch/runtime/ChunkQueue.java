@@ -8,6 +8,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongConsumer;
+import org.apache.cassandra.utils.JVMStabilityInspector;
 import org.apache.cassandra.utils.Throwables;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -115,10 +116,10 @@ public final class ChunkQueue implements Runnable {
             if (inFlight() == 0) {
                 noteEnds();
             }
+            boolean wasScheduled = scheduled;
+            scheduled = wasScheduled || ChunkThreads.serve(this);
             waiting.addLast(chunk);
-            if (!scheduled) {
-                scheduled = ChunkThreads.serve(this);
-            } else if (waiting.size() == batch) {
+            if (wasScheduled && waiting.size() == batch) {
                 work.signal();
             }
         } finally {
@@ -266,6 +267,7 @@ public final class ChunkQueue implements Runnable {
         } finally {
             lock.lock();
             owner = null;
+            failure = thrown != null ? thrown : failure; // before anything else can go wrong
             ChunkSlots.SHARED.give(chunk);
         }
         if (thrown == null) {
@@ -273,7 +275,6 @@ public final class ChunkQueue implements Runnable {
             AsyncSSTableWriterCounters.CHUNKS.increment();
             AsyncSSTableWriterCounters.BYTES.add(chunkBytes);
         } else {
-            failure = thrown;
             dropWaiting();
         }
         if (inFlight() <= awaited) {
@@ -333,6 +334,7 @@ public final class ChunkQueue implements Runnable {
 
     /** Drops what waits, waits for what is being written, and lets go of everything. Never throws; only the first call acts. */
     Throwable release(Throwable accumulate) {
+        Throwable unseen;
         lock.lock();
         try {
             if (released) {
@@ -347,14 +349,27 @@ public final class ChunkQueue implements Runnable {
             if (joined) {
                 ChunkSlots.SHARED.leave();
             }
-            if (failure == null || failureSeen) {
-                return accumulate;
-            }
+            unseen = failureSeen ? null : failure;
             failureSeen = true;
-            return Throwables.merge(accumulate, failure);
         } finally {
             lock.unlock();
         }
+        return unseen == null || unseen == accumulate ? accumulate : Throwables.merge(accumulate, inspected(unseen));
+    }
+
+    /**
+     * Has a failure judged that nobody has thrown: as a suppressed exception of another it would not be looked at, and the
+     * disk failure policy not be followed.
+     */
+    private static Throwable inspected(Throwable unseen) {
+        try {
+            JVMStabilityInspector.inspectThrowable(unseen);
+        } catch (Throwable rethrown) { // the same one, which is on its way anyhow, or what came of judging it
+            if (rethrown != unseen) {
+                unseen.addSuppressed(rethrown);
+            }
+        }
+        return unseen;
     }
 
     /** Wraps the file's post-flush listener, unless it has one: 6.0's direct writer sets its own around the one we wrapped. */

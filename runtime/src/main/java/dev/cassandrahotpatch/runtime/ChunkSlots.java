@@ -21,7 +21,10 @@ import java.util.Map;
  */
 final class ChunkSlots {
     /** How long to leave the allocator alone after it ran out: each attempt makes the JVM collect garbage and wait. */
-    private static final long RETRY_NANOS = 10_000_000_000L;
+    private static final long RETRY_NANOS = 60_000_000_000L;
+
+    /** Free slots that stay while no chunk is in flight: as much as one writer has by default. */
+    private static final long IDLE_BYTES = 4 << 20;
 
     /** Cassandra's own way to free a direct buffer: it has moved in 6.0. Without it, the garbage collector frees them. */
     private static final MethodHandle CLEAN = findClean();
@@ -75,6 +78,9 @@ final class ChunkSlots {
                 inUse++;
                 return slot;
             }
+            if (bytes > mostBytes) {
+                return null;
+            }
             freeUntil(mostBytes - bytes);
             if (heldBytes + bytes > mostBytes || (exhausted && System.nanoTime() - exhaustedNanos < RETRY_NANOS)) {
                 return null;
@@ -96,16 +102,18 @@ final class ChunkSlots {
         }
     }
 
-    /** Gives a slot back; nobody may use it any more. */
+    /** Gives a slot back; nobody may use it any more. Never throws: a slot that can't be kept is left to the collector. */
     synchronized void give(ByteBuffer slot) {
         inUse--;
-        if (users == 0) {
-            heldBytes -= slot.capacity();
-            clean(slot);
-        } else {
+        try {
             slot.clear();
             int key = slot.isDirect() ? slot.capacity() : -slot.capacity();
             free.computeIfAbsent(key, size -> new ArrayDeque<>()).addFirst(slot);
+        } catch (OutOfMemoryError e) { // which is what the caller may be reporting already
+            heldBytes -= slot.capacity();
+        }
+        if (inUse == 0) {
+            freeUntil(users == 0 ? 0 : IDLE_BYTES);
         }
     }
 
@@ -131,10 +139,8 @@ final class ChunkSlots {
         if (slot.isDirect() && CLEAN != null) {
             try {
                 CLEAN.invokeExact(slot);
-            } catch (RuntimeException | Error e) {
-                throw e;
-            } catch (Throwable e) {
-                throw new IllegalStateException(e);
+            } catch (Throwable e) { // not worth a write that has gone well: the garbage collector frees it as well
+                return;
             }
         }
     }

@@ -164,7 +164,7 @@ final class AsyncSSTableWriter {
                 release.add(new VarInsnNode(Opcodes.ALOAD, 0));
                 release.add(new FieldInsnNode(Opcodes.GETFIELD, proxy.name, "this$0", "L" + writer + ";"));
                 release.add(new VarInsnNode(Opcodes.ALOAD, 1));
-                release.add(call("release", "(L" + FILE + ";Ljava/lang/Throwable;)Ljava/lang/Throwable;"));
+                release.add(call("release", "(Ljava/lang/Object;Ljava/lang/Throwable;)Ljava/lang/Throwable;"));
                 release.add(new VarInsnNode(Opcodes.ASTORE, 1));
                 method.instructions.insert(release);
                 places++;
@@ -278,7 +278,7 @@ final class AsyncSSTableWriter {
         InsnList wrap = new InsnList();
         wrap.add(new VarInsnNode(Opcodes.ALOAD, 0));
         wrap.add(new VarInsnNode(Opcodes.ALOAD, 1));
-        wrap.add(call("onProducer", "(L" + FILE + ";L" + type + ";)L" + type + ";"));
+        wrap.add(call("onProducer", "(Ljava/lang/Object;L" + type + ";)L" + type + ";"));
         return wrap;
     }
 
@@ -327,7 +327,7 @@ final class AsyncSSTableWriter {
         for (AbstractInsnNode instruction : estimate.instructions.toArray()) {
             if (instruction.getOpcode() == Opcodes.LRETURN) {
                 estimate.instructions.insertBefore(instruction, new VarInsnNode(Opcodes.ALOAD, 0));
-                estimate.instructions.insertBefore(instruction, call("estimate", "(JL" + FILE + ";)J"));
+                estimate.instructions.insertBefore(instruction, call("estimate", "(JLjava/lang/Object;)J"));
                 places++;
             }
         }
@@ -337,7 +337,7 @@ final class AsyncSSTableWriter {
     private static void callFirst(MethodNode method, String drain) {
         InsnList first = new InsnList();
         first.add(new VarInsnNode(Opcodes.ALOAD, 0));
-        first.add(call(drain, "(L" + FILE + ";)V"));
+        first.add(call(drain, "(Ljava/lang/Object;)V"));
         method.instructions.insert(first);
     }
 

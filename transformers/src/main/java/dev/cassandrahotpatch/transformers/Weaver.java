@@ -113,6 +113,9 @@ public final class Weaver {
                 ClassNode classNode = new ClassNode(ASM_API);
                 reader.accept(classNode, 0);
                 weaveClass(classNode, sites.get(0), verdicts, fingerprints);
+                if (sites.get(0).places() == 0 && verdicts.get(sites.get(0)).kind() == Verdict.Kind.FITS) {
+                    return new Weaving(verdicts, fingerprints, classFile); // only to be known, not to be changed
+                }
                 classNode.accept(writer);
             } else {
                 reader.accept(new SiteVisitor(writer, sites, accepted, verdicts, fingerprints), 0);

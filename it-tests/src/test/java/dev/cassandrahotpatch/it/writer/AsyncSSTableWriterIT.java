@@ -75,6 +75,20 @@ class AsyncSSTableWriterIT {
         assertThat(patched.get(2).counter("fallbacks")).isPositive();
     }
 
+    @ParameterizedTest(name = "{0}")
+    @MethodSource("releases")
+    @Timeout(value = 5, unit = TimeUnit.MINUTES)
+    void aWriterWhoseOwnClassStaysStockWorksAsStock(String version) throws IOException {
+        CassandraRelease release = CassandraRelease.of(version);
+        WriterLoader stock = WriterLoader.stock(release);
+        WriterLoader half =
+                WriterLoader.woven(release, Map.of(), "org.apache.cassandra.io.compress.CompressedSequentialWriter");
+        for (int i = 0; i < PROGRAMS / 10; i++) {
+            compare(new WriterProgram(SEED + i, version.startsWith("6") && i % 2 == 0), stock, half, POOL);
+        }
+        assertThat(half.counter("chunks")).as("chunks handed over").isZero();
+    }
+
     private void compare(WriterProgram program, WriterLoader stock, WriterLoader patched, long pool)
             throws IOException {
         Path stockFolder = Files.createDirectory(folder.resolve("stock"));

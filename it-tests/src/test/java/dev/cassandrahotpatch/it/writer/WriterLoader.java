@@ -42,12 +42,23 @@ final class WriterLoader extends URLClassLoader {
 
     /** The release with the patch, under the given settings. */
     static WriterLoader woven(CassandraRelease release, Map<String, Long> settings) {
+        return woven(release, settings, "");
+    }
+
+    /**
+     * As {@link #woven(CassandraRelease, Map)}, but for one class that stays stock, as if another agent had changed it.
+     *
+     * @param stockClass its binary name
+     */
+    static WriterLoader woven(CassandraRelease release, Map<String, Long> settings, String stockClass) {
         Patch patch = Catalogue.patches().stream()
                 .filter(candidate -> candidate.id().equals("async_sstable_writer"))
                 .findFirst()
                 .orElseThrow();
         WriterLoader loader = new WriterLoader(release);
-        patch.sites().forEach(site -> loader.sites.put(site.className(), site));
+        patch.sites().stream()
+                .filter(site -> !site.className().equals(stockClass))
+                .forEach(site -> loader.sites.put(site.className(), site));
         settings.forEach((name, value) -> System.setProperty(SETTINGS + name, value.toString()));
         try {
             loader.call(patch.gate(), "open");
