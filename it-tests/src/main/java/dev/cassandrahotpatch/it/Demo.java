@@ -6,14 +6,15 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
- * The main job, for somebody who wants to see it: the same Cassandra started as it is and with the agent, the same reads on
- * both, and what was measured side by side. {@code mvn -Pdemo verify} runs it.
+ * The main job, for somebody who wants to see it: the same Cassandra started as it is and with the agent, the same reads and
+ * the same compaction on both, and what was measured side by side. {@code mvn -Pdemo verify} runs it.
  */
 public final class Demo {
     private static final int ROUNDS = 2;
@@ -38,8 +39,8 @@ public final class Demo {
                 + Runtime.getRuntime().availableProcessors() + " cores; the load runs on the same cores");
         startOnly(false);
         startOnly(true);
-        List<ReadWorkload.Result> stock = new ArrayList<>();
-        List<ReadWorkload.Result> patched = new ArrayList<>();
+        List<Round> stock = new ArrayList<>();
+        List<Round> patched = new ArrayList<>();
         for (int round = 0; round < ROUNDS; round++) {
             stock.add(measure(false));
             patched.add(measure(true));
@@ -51,8 +52,9 @@ public final class Demo {
     private CassandraNode start(boolean withAgent) {
         CassandraNode.Builder node = CassandraNode.of(release);
         if (withAgent) {
-            node.afterJamm(agent);
+            node.afterJamm(agent, "-Dcassandra.hotpatch.async_sstable_writer=true");
         }
+        node.yaml("compaction_throughput" + (release.version().startsWith("4.0") ? "_mb_per_sec: 0" : ": 0MiB/s"));
         CassandraNode started = node.start();
         long millis = started.awaitCql().toMillis();
         (withAgent ? patchedStarts : stockStarts).add(millis);
@@ -72,7 +74,10 @@ public final class Demo {
         }
     }
 
-    private ReadWorkload.Result measure(boolean withAgent) throws IOException, InterruptedException {
+    /** What was measured on one node. */
+    private record Round(ReadWorkload.Result reads, double compactionMillis) {}
+
+    private Round measure(boolean withAgent) throws IOException, InterruptedException {
         try (CassandraNode node = start(withAgent)) {
             if (withAgent) {
                 HotpatchTable table = node.awaitTable();
@@ -81,16 +86,27 @@ public final class Demo {
                         .forEach((id, row) -> System.out.println(
                                 "    " + id + " " + row.state() + " (" + row.ticket() + ") " + row.reason()));
             }
-            return new ReadWorkload(node, step -> say(name(withAgent) + ": " + step)).run();
+            Consumer<String> progress = step -> say(name(withAgent) + ": " + step);
+            ReadWorkload.Result reads = new ReadWorkload(node, progress).run();
+            return new Round(reads, new CompactionWorkload(node, progress).run());
         }
     }
 
-    private void print(List<ReadWorkload.Result> stock, List<ReadWorkload.Result> patched) {
+    private void print(List<Round> stock, List<Round> patched) {
         System.out.println();
         System.out.printf("  %-45s %22s %22s   %s%n", "", "stock", "patched", "patched/stock");
-        row("reads/s", stock, patched, ReadWorkload.Result::readsPerSecond);
-        row("bytes allocated per read, in the server", stock, patched, ReadWorkload.Result::bytesPerRead);
-        row("lock waits in getCapacity per million reads", stock, patched, ReadWorkload.Result::waitsPerMillion);
+        row("reads/s", stock, patched, round -> round.reads().readsPerSecond());
+        row(
+                "bytes allocated per read, in the server",
+                stock,
+                patched,
+                round -> round.reads().bytesPerRead());
+        row(
+                "lock waits in getCapacity per million reads",
+                stock,
+                patched,
+                round -> round.reads().waitsPerMillion());
+        row("compaction of 8 SSTables, ms", stock, patched, Round::compactionMillis);
         row("start to CQL, ms", stockStarts, patchedStarts, Long::doubleValue);
         System.out.printf(
                 "  %-45s %22s %22s%n",

@@ -35,9 +35,9 @@ final class ReadWorkload {
     private static final int SMALLEST_ROW = 200;
     private static final int LARGEST_ROW = 4_000;
     private static final int IN_FLIGHT = 128;
-    private static final Duration WARM_UP = Duration.ofSeconds(8);
-    private static final Duration MEASURED = Duration.ofSeconds(10);
-    private static final Duration RECORDED = Duration.ofSeconds(4);
+    private static final Duration WARM_UP = Duration.ofSeconds(6);
+    private static final Duration MEASURED = Duration.ofSeconds(8);
+    private static final Duration RECORDED = Duration.ofSeconds(3);
     private static final long SEED = 19429;
 
     private final CassandraNode node;

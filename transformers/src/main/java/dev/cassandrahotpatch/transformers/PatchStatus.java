@@ -79,7 +79,8 @@ public final class PatchStatus {
         List<String> reasons = new ArrayList<>();
         for (Site site : patch.sites()) {
             Verdict verdict = verdicts.get(site);
-            if (verdict == null || verdict.kind() != worst) {
+            boolean onlyChecked = worst == Verdict.Kind.WOVEN && site.places() == 0;
+            if (verdict == null || verdict.kind() != worst || onlyChecked) {
                 continue;
             }
             String reason = verdict.reason();

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Stock and patched writers of the same release in one JVM, driven by the same random programs: the same bytes on disk. A
  * failure names its seed; {@code -Dwriter.seed=<seed>} runs that program alone, {@code -Dwriter.programs=<n>} sets how many.
  */
+@Tag("writer")
 class AsyncSSTableWriterIT {
     private static final int PROGRAMS = Integer.getInteger("writer.programs", 400);
     private static final long SEED = Long.getLong("writer.seed", new Random().nextLong());
