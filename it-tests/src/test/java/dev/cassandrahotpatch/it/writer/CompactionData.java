@@ -80,7 +80,8 @@ final class CompactionData {
             Runtime.getRuntime().addShutdownHook(new Thread(() -> delete(folder), "delete-data"));
             long seed = Long.getLong("writer.seed", new Random().nextInt());
             System.out.println("[writer] rows of -Dwriter.seed=" + seed + " on " + version);
-            data = new CompactionData(Files.createDirectory(folder.resolve("sstables")), seed);
+            // imports take the names of the last two folders for those of a keyspace and a table
+            data = new CompactionData(Files.createDirectories(folder.resolve(KEYSPACE + "/source")), seed);
             data.write(version, folder);
             WRITTEN.put(version, data);
         }
@@ -130,6 +131,9 @@ final class CompactionData {
         createTable(node, table, compression, compaction);
         node.storage("disableAutoCompaction", KEYSPACE, new String[] {table});
         node.importSSTables(table, folder);
+        assertThat(node.files(table))
+                .as("SSTables imported into %s of %s", table, node)
+                .hasSize(SSTABLES);
     }
 
     private void writeSome(WriterNode node) {

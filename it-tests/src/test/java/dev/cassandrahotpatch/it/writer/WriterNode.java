@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.management.Attribute;
@@ -48,7 +49,12 @@ final class WriterNode implements AutoCloseable {
      * @param yaml lines for {@code cassandra.yaml}
      */
     static WriterNode start(String version, boolean patched, Path home, String yaml) {
+        int storagePort = storagePort(home);
         CassandraNode.Builder builder = CassandraNode.of(CassandraRelease.of(version))
+                // the last of equal keys counts; 6.0 looks for its cluster where it was before
+                .yaml("storage_port: " + storagePort)
+                .yaml("seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider,"
+                        + " parameters: [{seeds: '127.0.0.1:" + storagePort + "'}]}]")
                 .yaml("data_file_directories: ['" + home.resolve("data") + "']")
                 .yaml("commitlog_directory: " + home.resolve("commitlog"))
                 .yaml("saved_caches_directory: " + home.resolve("saved_caches"))
@@ -57,8 +63,11 @@ final class WriterNode implements AutoCloseable {
                 .yaml("uuid_sstable_identifiers_enabled: false")
                 .yaml("concurrent_compactors: 1")
                 .yaml("compaction_throughput: 0MiB/s")
-                // columns that are read back are larger than the rows that these limits are for
-                .yaml("column_index_size: 16KiB");
+                // a busy machine is no reason to fail
+                .yaml("read_request_timeout: 60s")
+                .yaml("range_request_timeout: 60s")
+                .yaml("write_request_timeout: 60s")
+                .yaml("cas_contention_timeout: 60s");
         builder.yaml(yaml);
         int metricsPort = 0;
         if (patched) {
@@ -257,11 +266,29 @@ final class WriterNode implements AutoCloseable {
         }
     }
 
-    private static int freePort() {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
+    /** The port that a node on this folder had before, or a free one. */
+    private static int storagePort(Path home) {
+        Path remembered = home.resolve("storage_port");
+        try {
+            if (!Files.exists(remembered)) {
+                Files.createDirectories(home);
+                Files.writeString(remembered, Integer.toString(freePort()));
+            }
+            return Integer.parseInt(Files.readString(remembered));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
+        }
+    }
+
+    /** A port that nobody listens on, below those that the system gives to clients. */
+    private static int freePort() {
+        while (true) {
+            int port = ThreadLocalRandom.current().nextInt(10_000, 30_000);
+            try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                return socket.getLocalPort();
+            } catch (IOException taken) {
+                // the next one may be free
+            }
         }
     }
 
