@@ -152,8 +152,8 @@ final class ChunkSlots {
             try {
                 return MethodHandles.publicLookup()
                         .findStatic(Class.forName(owner), "clean", MethodType.methodType(void.class, ByteBuffer.class));
-            } catch (ReflectiveOperationException e) {
-                // the other one has it
+            } catch (ReflectiveOperationException | LinkageError e) {
+                // the other one has it, or can be used
             }
         }
         return null;
