@@ -36,7 +36,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * What goes wrong around a node with {@code async_sstable_writer} comes out as it does on a stock node that has the same happen
  * to it: the same reaction, the same kinds of errors in the log, the same files left, the same rows after a restart.
  */
-@Tag("writer")
+@Tag("writer-faults")
 @Timeout(240)
 class WriterFaultsOnNodesIT {
     private static final String LZ4 = "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}";
