@@ -12,6 +12,7 @@ import java.lang.management.MemoryPoolMXBean;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -135,6 +136,21 @@ class LiveControlIT {
                 .contains("RESTART_NEEDED")
                 .contains("restart with -Dcassandra.hotpatch.async_sstable_writer=true");
         assertThat(invoke("async_sstable_writer", "disable")).contains("DISABLED");
+    }
+
+    @Test
+    void theMetersAreToBeSeenOverJmx() throws Exception {
+        Set<ObjectName> meters = node.jmx().queryNames(new ObjectName(DOMAIN + ".metrics:*"), null);
+        assertThat(meters)
+                .extracting(ObjectName::toString)
+                .anyMatch(name -> name.contains("cassandraHotpatchWriterChunks"));
+        for (ObjectName meter : meters) {
+            if (meter.toString().contains("cassandraHotpatchPatchState.patch.cache_capacity.state.APPLIED")) {
+                assertThat(node.jmx().getAttribute(meter, "Value")).isEqualTo(1.0);
+                return;
+            }
+        }
+        throw new AssertionError("no state of cache_capacity among " + meters);
     }
 
     @Test
