@@ -114,7 +114,7 @@ class UnknownCodeIT {
             assertThat(node.stderr().lines().filter(line -> line.startsWith("[hotpatch] warning: ")))
                     .singleElement()
                     .asString()
-                    .contains("already", "one -javaagent option only");
+                    .contains("already", "one -javaagent option, or one attach, is enough");
             assertThat(table.state("cache_capacity")).isEqualTo("DISABLED");
             assertThat(table.state("response_buffer_sizing")).isEqualTo("APPLIED");
             StartedNode.assertServes(node);
