@@ -44,7 +44,6 @@ public final class StockAndPatched {
         for (int threads : new int[] {1, 2, 8, 64}) {
             compare(CacheCapacityBenchmark.class, threads);
         }
-        compare(ClientListBenchmark.class, 1);
     }
 
     private static void compare(Class<?> benchmark, int threads) throws RunnerException {
