@@ -7,6 +7,7 @@ import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.invoke.MethodType;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -27,7 +28,9 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import javax.management.JMException;
 import javax.management.MBeanServerConnection;
+import javax.management.ObjectName;
 import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
@@ -242,6 +245,25 @@ public final class CassandraNode implements AutoCloseable {
             return jmx.getMBeanServerConnection();
         } catch (IOException e) {
             throw new UncheckedIOException("no JMX from " + this + tails(), e);
+        }
+    }
+
+    /**
+     * Calls an operation of an MBean, as nodetool does.
+     *
+     * @param bean the MBean's name
+     * @param arguments booleans, ints and longs stand for primitive parameters, every set for a {@code Set}
+     * @throws IllegalStateException if there is no such operation or it fails
+     */
+    public Object invoke(String bean, String operation, Object... arguments) {
+        String[] signature = Stream.of(arguments)
+                .map(argument -> argument instanceof Set ? Set.class : argument.getClass())
+                .map(type -> MethodType.methodType(type).unwrap().returnType().getName())
+                .toArray(String[]::new);
+        try {
+            return jmx().invoke(new ObjectName(bean), operation, arguments, signature);
+        } catch (JMException | IOException e) {
+            throw new IllegalStateException(operation + " has failed on " + this + ": " + e, e);
         }
     }
 

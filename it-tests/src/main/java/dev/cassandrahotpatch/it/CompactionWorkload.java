@@ -3,17 +3,15 @@ package dev.cassandrahotpatch.it;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Random;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
-import javax.management.JMException;
-import javax.management.ObjectName;
 
 /** Compacts the SSTables of a table into one, and says how long that took. To be used by one thread. */
 final class CompactionWorkload {
+    private static final String STORAGE = "org.apache.cassandra.db:type=StorageService";
     private static final int SSTABLES = 8;
     private static final int ROWS_EACH = 15_000;
     private static final int PARTITION = 20;
@@ -30,7 +28,7 @@ final class CompactionWorkload {
     }
 
     /** How long the compaction took, in milliseconds. */
-    double run() throws IOException, InterruptedException {
+    double run() throws InterruptedException {
         int mebibytes = (SSTABLES * ROWS_EACH * VALUE_BYTES) >> 20;
         progress.accept("writing " + SSTABLES + " SSTables, " + mebibytes + " MiB in all");
         CqlSession cql = node.cql();
@@ -39,16 +37,11 @@ final class CompactionWorkload {
         PreparedStatement insert = cql.prepare("INSERT INTO demo.wide (id, row, value) VALUES (?, ?, ?)");
         for (int sstable = 0; sstable < SSTABLES; sstable++) {
             write(cql, insert, sstable);
-            invoke("forceKeyspaceFlush", new Object[] {"demo", new String[] {"wide"}}, String.class, String[].class);
+            node.invoke(STORAGE, "forceKeyspaceFlush", "demo", new String[] {"wide"});
         }
         progress.accept("compacting them into one");
         long began = System.nanoTime();
-        invoke(
-                "forceKeyspaceCompaction",
-                new Object[] {false, "demo", new String[] {"wide"}},
-                boolean.class,
-                String.class,
-                String[].class);
+        node.invoke(STORAGE, "forceKeyspaceCompaction", false, "demo", new String[] {"wide"});
         return (System.nanoTime() - began) / 1e6;
     }
 
@@ -74,23 +67,6 @@ final class CompactionWorkload {
         free.acquire(IN_FLIGHT);
         if (failure.get() != null) {
             throw new IllegalStateException("a write failed", failure.get());
-        }
-    }
-
-    private void invoke(String operation, Object[] arguments, Class<?>... types) throws IOException {
-        String[] signature = new String[types.length];
-        for (int i = 0; i < types.length; i++) {
-            signature[i] = types[i].getName();
-        }
-        try {
-            node.jmx()
-                    .invoke(
-                            new ObjectName("org.apache.cassandra.db:type=StorageService"),
-                            operation,
-                            arguments,
-                            signature);
-        } catch (JMException e) {
-            throw new IOException("can't " + operation + " on " + node, e);
         }
     }
 }

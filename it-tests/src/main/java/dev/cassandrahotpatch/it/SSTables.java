@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.it;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.cql.BatchStatement;
+import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
+import com.datastax.oss.driver.api.core.cql.BatchType;
+import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Base64;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+
+/**
+ * Eight SSTables in a folder, each with some rows of every partition: more than 1 GiB in all, compressed, in rows of about 250
+ * bytes. They are a function of a seed.
+ */
+final class SSTables {
+    static final int COUNT = 8;
+    static final String COLUMNS = " (id int, row int, value blob, PRIMARY KEY (id, row))";
+
+    private static final int PARTITIONS = 9_000;
+    private static final int ROWS = 100; // of each partition, in each SSTable
+    private static final int VALUE_BYTES = 225;
+    private static final int NOISE_BYTES = 110;
+    private static final int VALUES = 20_000;
+    private static final int IN_FLIGHT = 32;
+    private static final long TIMESTAMP = 1_700_000_000_000_000L;
+    private static final long SEED = 21655;
+
+    private final Path folder;
+
+    private SSTables(Path folder) {
+        this.folder = folder;
+    }
+
+    /** Has a stock node write them into a folder; takes them as they are if they have been written before. */
+    static SSTables write(CassandraRelease release, Path folder) throws IOException, InterruptedException {
+        SSTables sstables = new SSTables(folder);
+        if (!Files.exists(folder)) {
+            Path unfinished = folder.resolveSibling(
+                    folder.getFileName() + "-" + ProcessHandle.current().pid());
+            Files.createDirectories(unfinished);
+            try (SpeedNode node = new SpeedNode(release, false, folder)) {
+                node.createTable("{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}");
+                for (int sstable = 0; sstable < COUNT; sstable++) {
+                    writeRows(node.node().cql(), PARTITIONS, sstable);
+                    node.flushTable();
+                }
+                link(node.tableFolder(), unfinished);
+            }
+            Files.move(unfinished, folder);
+        }
+        if (sstables.dataFiles().size() != COUNT) {
+            throw new IllegalStateException(folder + " has not " + COUNT + " SSTables but " + sstables.dataFiles());
+        }
+        return sstables;
+    }
+
+    /** Links the files into another folder. */
+    void linkInto(Path other) throws IOException {
+        Files.createDirectories(other);
+        link(folder, other);
+    }
+
+    private static void link(Path from, Path to) throws IOException {
+        try (Stream<Path> files = Files.list(from)) {
+            for (Path file : files.filter(Files::isRegularFile).toList()) {
+                Files.createLink(to.resolve(file.getFileName()), file);
+            }
+        }
+    }
+
+    /** Writes rows of the first so many partitions, and waits until the node has them. */
+    static void writeRows(CqlSession cql, int partitions, int sstable) throws InterruptedException {
+        PreparedStatement insert = cql.prepare("INSERT INTO " + SpeedNode.TABLE + " (id, row, value) VALUES (?, ?, ?)");
+        Random random = new Random(SEED + sstable);
+        ByteBuffer[] values = Stream.generate(() -> value(random)).limit(VALUES).toArray(ByteBuffer[]::new);
+        Semaphore free = new Semaphore(IN_FLIGHT);
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        for (int id = 0; id < partitions; id++) {
+            BatchStatementBuilder batch =
+                    BatchStatement.builder(BatchType.UNLOGGED).setQueryTimestamp(TIMESTAMP);
+            for (int i = 0; i < ROWS; i++) {
+                batch.addStatement(insert.bind(id, i * COUNT + sstable, values[random.nextInt(VALUES)]));
+            }
+            free.acquire();
+            cql.executeAsync(batch.build()).whenComplete((rows, error) -> {
+                if (error != null) {
+                    failure.compareAndSet(null, error);
+                }
+                free.release();
+            });
+        }
+        free.acquire(IN_FLIGHT);
+        if (failure.get() != null) {
+            throw new IllegalStateException("a write failed", failure.get());
+        }
+    }
+
+    /** Some of it is as good as random, the rest compresses well. */
+    private static ByteBuffer value(Random random) {
+        byte[] noise = new byte[NOISE_BYTES];
+        random.nextBytes(noise);
+        String value = Base64.getEncoder().encodeToString(noise) + " and what compresses, ".repeat(VALUE_BYTES / 20);
+        return ByteBuffer.wrap(value.substring(0, VALUE_BYTES).getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private List<Path> dataFiles() {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.filter(file -> file.toString().endsWith("-Data.db")).toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    @Override
+    public String toString() {
+        long bytes =
+                dataFiles().stream().mapToLong(file -> file.toFile().length()).sum();
+        long rows = (long) COUNT * PARTITIONS * ROWS;
+        return String.format(
+                Locale.ROOT, "%d SSTables of %,d rows, %d MiB compressed, in all", COUNT, rows, bytes >> 20);
+    }
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package dev.cassandrahotpatch.it;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/**
+ * A node, stock or with {@code async_sstable_writer}, that times its compactions and flushes, each on a new table and without a
+ * throttle. To be used by one thread.
+ */
+final class SpeedNode implements AutoCloseable {
+    static final String TABLE = "speed.wide";
+
+    private static final String STORAGE = "org.apache.cassandra.db:type=StorageService";
+    private static final String[] TABLES = {"wide"};
+    private static final int FLUSHED_PARTITIONS = 4_000;
+
+    private final CassandraNode node;
+    private final Path folder;
+    private final Path data;
+
+    /** Starts a node that keeps its data below a folder, and waits for it. */
+    SpeedNode(CassandraRelease release, boolean patched, Path parent) {
+        folder = parent.resolveSibling("speed-" + ProcessHandle.current().pid() + (patched ? "-patched" : "-stock"));
+        data = folder.resolve("data");
+        CassandraNode.Builder builder = CassandraNode.of(release)
+                .heap("2g")
+                .yaml("data_file_directories: ['" + data + "']")
+                .yaml("compaction_throughput: 0MiB/s")
+                .yaml("concurrent_compactors: " + SSTables.COUNT)
+                // one SSTable is one memtable, however large
+                .yaml("memtable_allocation_type: offheap_objects")
+                .yaml("memtable_offheap_space: 3GiB")
+                .yaml("memtable_heap_space: 1GiB")
+                .yaml("memtable_cleanup_threshold: 0.9")
+                .yaml("batch_size_warn_threshold: 1MiB")
+                .yaml("batch_size_fail_threshold: 1MiB")
+                .yaml("write_request_timeout: 60s");
+        if (release.version().startsWith("6.")) {
+            builder.yaml("storage_compatibility_mode: NONE"); // its own format, which it compacts by cursors
+        }
+        if (patched) {
+            builder.afterJamm(
+                    "-javaagent:" + Path.of(System.getProperty("agent.jar")).toAbsolutePath(),
+                    "-Dcassandra.hotpatch.async_sstable_writer=true");
+        }
+        node = builder.start();
+        node.awaitCql();
+        if (patched && !node.awaitTable().state("async_sstable_writer").equals("APPLIED")) {
+            throw new IllegalStateException("the patch is not applied in " + node);
+        }
+        node.cql()
+                .execute("CREATE KEYSPACE speed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+                        + " AND durable_writes = false");
+    }
+
+    CassandraNode node() {
+        return node;
+    }
+
+    /** The CPU time that the process has had. */
+    Duration cpuTime() {
+        return ProcessHandle.of(node.pid())
+                .orElseThrow()
+                .info()
+                .totalCpuDuration()
+                .orElseThrow();
+    }
+
+    /** Makes the table anew, without any compaction but those asked for. */
+    void createTable(String compression) {
+        node.cql().execute("DROP TABLE IF EXISTS " + TABLE);
+        node.cql()
+                .execute("CREATE TABLE " + TABLE + SSTables.COLUMNS + " WITH compression = " + compression
+                        + " AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}");
+    }
+
+    /** Compacts SSTables into one. */
+    Duration compact(SSTables sstables, String compression) throws IOException {
+        load(sstables, compression);
+        return timed(() -> node.invoke(STORAGE, "forceKeyspaceCompaction", false, "speed", TABLES));
+    }
+
+    /** Compacts every SSTable into one of its own, all at the same time. */
+    Duration compactEach(SSTables sstables, String compression) throws IOException {
+        load(sstables, compression);
+        return timed(
+                () -> node.invoke(STORAGE, "upgradeSSTables", "speed", false, Long.MAX_VALUE, SSTables.COUNT, TABLES));
+    }
+
+    /** Flushes a memtable that has just been filled. */
+    Duration flush(String compression) throws InterruptedException {
+        createTable(compression);
+        SSTables.writeRows(node.cql(), FLUSHED_PARTITIONS, 0);
+        return timed(this::flushTable);
+    }
+
+    void flushTable() {
+        node.invoke(STORAGE, "forceKeyspaceFlush", "speed", TABLES);
+    }
+
+    private void load(SSTables sstables, String compression) throws IOException {
+        createTable(compression);
+        Path links = Files.createTempDirectory(folder, "import-");
+        sstables.linkInto(links);
+        boolean copy = false;
+        List<?> failed = (List<?>) node.invoke(
+                "org.apache.cassandra.db:type=ColumnFamilies,keyspace=speed,columnfamily=wide",
+                "importNewSSTables",
+                Set.of(links.toString()),
+                false,
+                false,
+                false,
+                false,
+                false,
+                false,
+                copy);
+        if (!failed.isEmpty()) {
+            throw new IllegalStateException(node + " has not imported " + failed);
+        }
+    }
+
+    private static Duration timed(Runnable work) {
+        long began = System.nanoTime();
+        work.run();
+        return Duration.ofNanos(System.nanoTime() - began);
+    }
+
+    /** The checksums of all data files that the table has, once what has been compacted is gone. */
+    List<String> digests() {
+        return node.await("an end of all transactions in " + tableFolder(), this::settledDigests);
+    }
+
+    private Optional<List<String>> settledDigests() {
+        try (Stream<Path> list = Files.list(tableFolder())) {
+            List<Path> files = list.toList();
+            if (files.stream().anyMatch(file -> file.toString().contains("_txn_"))) {
+                return Optional.empty();
+            }
+            return Optional.of(files.stream()
+                    .filter(file -> file.toString().endsWith("-Digest.crc32"))
+                    .map(SpeedNode::text)
+                    .sorted()
+                    .toList());
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private static String text(Path file) {
+        try {
+            return Files.readString(file);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Where the table's SSTables are. */
+    Path tableFolder() {
+        try (Stream<Path> folders = Files.list(data.resolve("speed"))) {
+            // a dropped table's folder may still be there, without SSTables
+            return folders.max((one, other) -> Long.compare(
+                            one.toFile().lastModified(), other.toFile().lastModified()))
+                    .orElseThrow(() -> new IllegalStateException(node + " has no folder for " + TABLE));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    @Override
+    public void close() {
+        node.close();
+    }
+}
