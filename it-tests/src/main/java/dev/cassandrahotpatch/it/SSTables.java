@@ -53,7 +53,7 @@ final class SSTables {
             try (SpeedNode node = new SpeedNode(release, false, folder)) {
                 node.createTable("{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}");
                 for (int sstable = 0; sstable < COUNT; sstable++) {
-                    writeRows(node.node().cql(), PARTITIONS, sstable);
+                    node.writeRows(PARTITIONS, sstable);
                     node.flushTable();
                 }
                 link(node.tableFolder(), unfinished);
@@ -81,8 +81,8 @@ final class SSTables {
     }
 
     /** Writes rows of the first so many partitions, and waits until the node has them. */
-    static void writeRows(CqlSession cql, int partitions, int sstable) throws InterruptedException {
-        PreparedStatement insert = cql.prepare("INSERT INTO " + SpeedNode.TABLE + " (id, row, value) VALUES (?, ?, ?)");
+    static void writeRows(CqlSession cql, String table, int partitions, int sstable) throws InterruptedException {
+        PreparedStatement insert = cql.prepare("INSERT INTO " + table + " (id, row, value) VALUES (?, ?, ?)");
         Random random = new Random(SEED + sstable);
         ByteBuffer[] values = Stream.generate(() -> value(random)).limit(VALUES).toArray(ByteBuffer[]::new);
         Semaphore free = new Semaphore(IN_FLIGHT);

@@ -16,15 +16,15 @@ import java.util.stream.Stream;
  * throttle. To be used by one thread.
  */
 final class SpeedNode implements AutoCloseable {
-    static final String TABLE = "speed.wide";
-
     private static final String STORAGE = "org.apache.cassandra.db:type=StorageService";
-    private static final String[] TABLES = {"wide"};
+    private static final String KEYSPACE = "speed";
     private static final int FLUSHED_PARTITIONS = 4_000;
 
     private final CassandraNode node;
     private final Path folder;
     private final Path data;
+    private int tables;
+    private String table;
 
     /** Starts a node that keeps its data below a folder, and waits for it. */
     SpeedNode(CassandraRelease release, boolean patched, Path parent) {
@@ -57,7 +57,8 @@ final class SpeedNode implements AutoCloseable {
             throw new IllegalStateException("the patch is not applied in " + node);
         }
         node.cql()
-                .execute("CREATE KEYSPACE speed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+                .execute("CREATE KEYSPACE " + KEYSPACE
+                        + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
                         + " AND durable_writes = false");
     }
 
@@ -76,43 +77,52 @@ final class SpeedNode implements AutoCloseable {
 
     /** Makes the table anew, without any compaction but those asked for. */
     void createTable(String compression) {
-        node.cql().execute("DROP TABLE IF EXISTS " + TABLE);
+        if (table != null) {
+            node.cql().execute("DROP TABLE " + KEYSPACE + "." + table);
+        }
+        table = "wide" + ++tables; // nothing of the one before can be met under another name
         node.cql()
-                .execute("CREATE TABLE " + TABLE + SSTables.COLUMNS + " WITH compression = " + compression
+                .execute("CREATE TABLE " + KEYSPACE + "." + table + SSTables.COLUMNS + " WITH compression = "
+                        + compression
                         + " AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}");
     }
 
     /** Compacts SSTables into one. */
     Duration compact(SSTables sstables, String compression) throws IOException {
         load(sstables, compression);
-        return timed(() -> node.invoke(STORAGE, "forceKeyspaceCompaction", false, "speed", TABLES));
+        return timed(() -> node.invoke(STORAGE, "forceKeyspaceCompaction", false, KEYSPACE, new String[] {table}));
     }
 
     /** Compacts every SSTable into one of its own, all at the same time. */
     Duration compactEach(SSTables sstables, String compression) throws IOException {
         load(sstables, compression);
-        return timed(
-                () -> node.invoke(STORAGE, "upgradeSSTables", "speed", false, Long.MAX_VALUE, SSTables.COUNT, TABLES));
+        return timed(() -> node.invoke(
+                STORAGE, "upgradeSSTables", KEYSPACE, false, Long.MAX_VALUE, SSTables.COUNT, new String[] {table}));
     }
 
     /** Flushes a memtable that has just been filled. */
     Duration flush(String compression) throws InterruptedException {
         createTable(compression);
-        SSTables.writeRows(node.cql(), FLUSHED_PARTITIONS, 0);
+        writeRows(FLUSHED_PARTITIONS, 0);
         return timed(this::flushTable);
     }
 
+    /** Writes rows of the first so many partitions, and waits until the node has them. */
+    void writeRows(int partitions, int sstable) throws InterruptedException {
+        SSTables.writeRows(node.cql(), KEYSPACE + "." + table, partitions, sstable);
+    }
+
     void flushTable() {
-        node.invoke(STORAGE, "forceKeyspaceFlush", "speed", TABLES);
+        node.invoke(STORAGE, "forceKeyspaceFlush", KEYSPACE, new String[] {table});
     }
 
     private void load(SSTables sstables, String compression) throws IOException {
         createTable(compression);
-        Path links = Files.createTempDirectory(folder, "import-");
+        Path links = folder.resolve("import").resolve(KEYSPACE).resolve(table); // 6.0 sees no others
         sstables.linkInto(links);
         boolean copy = false;
         List<?> failed = (List<?>) node.invoke(
-                "org.apache.cassandra.db:type=ColumnFamilies,keyspace=speed,columnfamily=wide",
+                "org.apache.cassandra.db:type=ColumnFamilies,keyspace=" + KEYSPACE + ",columnfamily=" + table,
                 "importNewSSTables",
                 Set.of(links.toString()),
                 false,
@@ -144,11 +154,15 @@ final class SpeedNode implements AutoCloseable {
             if (files.stream().anyMatch(file -> file.toString().contains("_txn_"))) {
                 return Optional.empty();
             }
-            return Optional.of(files.stream()
+            List<String> digests = files.stream()
                     .filter(file -> file.toString().endsWith("-Digest.crc32"))
                     .map(SpeedNode::text)
                     .sorted()
-                    .toList());
+                    .toList();
+            if (digests.isEmpty()) {
+                throw new IllegalStateException(node + " has no SSTables of " + table);
+            }
+            return Optional.of(digests);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -164,11 +178,11 @@ final class SpeedNode implements AutoCloseable {
 
     /** Where the table's SSTables are. */
     Path tableFolder() {
-        try (Stream<Path> folders = Files.list(data.resolve("speed"))) {
-            // a dropped table's folder may still be there, without SSTables
-            return folders.max((one, other) -> Long.compare(
-                            one.toFile().lastModified(), other.toFile().lastModified()))
-                    .orElseThrow(() -> new IllegalStateException(node + " has no folder for " + TABLE));
+        try (Stream<Path> folders = Files.list(data.resolve(KEYSPACE))) {
+            return folders.filter(
+                            candidate -> candidate.getFileName().toString().startsWith(table + "-"))
+                    .findFirst()
+                    .orElseThrow(() -> new IllegalStateException(node + " has no folder for " + table));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

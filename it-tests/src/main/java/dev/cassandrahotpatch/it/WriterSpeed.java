@@ -14,8 +14,9 @@ import java.util.stream.Collectors;
  * How fast compactions and flushes are with {@code async_sstable_writer}, beside stock. {@code mvn -Pwriter-speed verify} runs it.
  *
  * <p>A stock and a patched node of the same release run at the same time, and only one of them works: the same files, in turn.
- * The first round of each is not counted: it warms the JVMs up. How much a compaction can gain at most is 1/(1-share), where
- * share is {@code doFlush}'s part of the compacting thread's wall time on the stock node, from a compaction more.
+ * The first round of each is not counted: it warms the JVMs up. Share is {@code doFlush}'s part of the compacting thread's wall
+ * time on the stock node, from one compaction more. One of the two threads that a compaction then has does {@code doFlush}, the
+ * other one the rest, so that it can't be faster than 1/max(share, 1-share).
  */
 public final class WriterSpeed {
     private static final int ROUNDS = Integer.getInteger("writer-speed.rounds", 5);
@@ -75,17 +76,16 @@ public final class WriterSpeed {
         CompactionProfile profile = new CompactionProfile(stock.node(), folder);
         work.on(stock);
         double share = profile.stopAndGetShareOfFlushing();
-        double limit = 1 / (1 - share);
+        double limit = 1 / Math.max(share, 1 - share);
         say(String.format(
                 Locale.ROOT,
-                "%s, %s: %.2f times as fast; doFlush had %.1f %% of stock's compacting thread, so the limit is %.2f: %.0f %% of it"
-                        + " are reached",
+                "%s, %s: %.2f times as fast, %.0f %% of the limit of %.2f: doFlush has %.1f %% of the compacting thread, in stock",
                 release,
                 what,
                 pairs.timesAsFast(),
-                100 * share,
+                100 * pairs.timesAsFast() / limit,
                 limit,
-                100 * pairs.timesAsFast() / limit));
+                100 * share));
         if (pairs.timesAsFast() < LEAST_OF_LIMIT * limit) {
             missed.add(release + ", " + what);
         }
