@@ -459,7 +459,8 @@ public final class CassandraNode implements AutoCloseable {
         return command;
     }
 
-    private static List<String> openModules() {
+    /** The JVM options by which Cassandra reaches into the JDK. */
+    public static List<String> openModules() {
         return Stream.of(
                         Stream.of("lang", "lang.ref", "lang.reflect", "lang.module", "io", "nio", "net")
                                 .map(name -> "java.base/java." + name),
