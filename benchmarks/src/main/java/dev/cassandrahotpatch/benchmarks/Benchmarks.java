@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.benchmarks;
 
+import dev.cassandrahotpatch.benchmarks.node.WholeNodes;
 import dev.cassandrahotpatch.it.CassandraRelease;
 import dev.cassandrahotpatch.it.Measurement;
 import dev.cassandrahotpatch.it.Measurement.Variant;
@@ -73,11 +74,17 @@ public final class Benchmarks {
                 number = write(measurement, folder, number);
             }
         }
+        for (Measurement measurement : WholeNodes.measure(
+                Boolean.getBoolean("benchmarks.long") ? WholeNodes.Length.LONG : WholeNodes.Length.QUICK,
+                only,
+                Path.of(System.getProperty("nodes.folder")))) {
+            number = write(measurement, folder, number);
+        }
         System.out.printf("[benchmarks] done in %d s%n", (System.nanoTime() - began) / 1_000_000_000);
     }
 
     private static int write(Measurement measurement, Path folder, int number) {
-        measurement.writeTo(folder.resolve(number + "-jmh-" + measurement.patch() + ".json"));
+        measurement.writeTo(folder.resolve(number + "-" + measurement.patch() + ".json"));
         return number + 1;
     }
 

@@ -8,23 +8,12 @@ import com.sun.management.ThreadMXBean;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
-import javax.management.JMException;
-import javax.management.JMX;
-import javax.management.MBeanServerConnection;
-import javax.management.MalformedObjectNameException;
-import javax.management.ObjectName;
-import jdk.jfr.consumer.RecordedEvent;
-import jdk.jfr.consumer.RecordingFile;
-import jdk.management.jfr.FlightRecorderMXBean;
 
 /**
  * Reads by key, from a table whose rows all lie in SSTables, many at a time; measures the node that serves them. To be used
@@ -70,11 +59,12 @@ final class ReadWorkload {
         long bytes = allocatedBytes() - bytesBefore;
         progress.accept(
                 "reading for another " + RECORDED.toSeconds() + " s while the flight recorder notes every lock wait");
-        double waitsPerMillion = waitsPerMillionReads();
-        return new Result(reads / seconds, (double) bytes / reads, waitsPerMillion);
+        AtomicLong recordedReads = new AtomicLong();
+        long waits = LockWaits.inGetMaximum(node, () -> recordedReads.set(read(RECORDED)));
+        return new Result(reads / seconds, (double) bytes / reads, 1e6 * waits / recordedReads.get());
     }
 
-    private void load() throws IOException {
+    private void load() {
         progress.accept("loading " + ROWS + " rows of " + SMALLEST_ROW + " to " + LARGEST_ROW + " bytes");
         CqlSession cql = node.cql();
         cql.execute("CREATE KEYSPACE demo WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
@@ -88,17 +78,8 @@ final class ReadWorkload {
         flush();
     }
 
-    private void flush() throws IOException {
-        try {
-            node.jmx()
-                    .invoke(
-                            new ObjectName("org.apache.cassandra.db:type=StorageService"),
-                            "forceKeyspaceFlush",
-                            new Object[] {"demo", new String[0]},
-                            new String[] {String.class.getName(), String[].class.getName()});
-        } catch (JMException e) {
-            throw new IOException("can't flush " + node, e);
-        }
+    private void flush() {
+        node.invoke("org.apache.cassandra.db:type=StorageService", "forceKeyspaceFlush", "demo", new String[0]);
     }
 
     /** Reads random keys; gives back how many reads were answered. */
@@ -135,57 +116,5 @@ final class ReadWorkload {
             sum += Math.max(0, bytes); // -1 for a thread that has just ended
         }
         return sum;
-    }
-
-    private double waitsPerMillionReads() throws IOException, InterruptedException {
-        FlightRecorderMXBean recorder = recorder(node.jmx());
-        long recording = recorder.newRecording();
-        recorder.setRecordingSettings(
-                recording,
-                Map.of(
-                        "jdk.ThreadPark#enabled", "true",
-                        "jdk.ThreadPark#threshold", "0 ns",
-                        "jdk.ThreadPark#stackTrace", "true"));
-        recorder.startRecording(recording);
-        long reads = read(RECORDED);
-        recorder.stopRecording(recording);
-        Path file = Files.createTempFile("demo", ".jfr");
-        try {
-            recorder.copyTo(recording, file.toString());
-            return 1e6 * parksInGetMaximum(file) / reads;
-        } finally {
-            recorder.closeRecording(recording);
-            Files.deleteIfExists(file);
-        }
-    }
-
-    private static FlightRecorderMXBean recorder(MBeanServerConnection jmx) {
-        try {
-            return JMX.newMXBeanProxy(
-                    jmx, new ObjectName("jdk.management.jfr:type=FlightRecorder"), FlightRecorderMXBean.class);
-        } catch (MalformedObjectNameException e) {
-            throw new IllegalStateException(e);
-        }
-    }
-
-    private static long parksInGetMaximum(Path file) throws IOException {
-        long parks = 0;
-        long inGetMaximum = 0;
-        try (RecordingFile events = new RecordingFile(file)) {
-            while (events.hasMoreEvents()) {
-                RecordedEvent event = events.readEvent();
-                if (event.getEventType().getName().equals("jdk.ThreadPark") && event.getStackTrace() != null) {
-                    parks++;
-                    if (event.getStackTrace().getFrames().stream()
-                            .anyMatch(frame -> frame.getMethod().getName().equals("getMaximum"))) {
-                        inGetMaximum++;
-                    }
-                }
-            }
-        }
-        if (parks == 0) {
-            throw new IllegalStateException("the flight recorder saw no thread park at all, so it can't have worked");
-        }
-        return inGetMaximum;
     }
 }

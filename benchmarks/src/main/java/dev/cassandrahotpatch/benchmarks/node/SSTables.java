@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-package dev.cassandrahotpatch.it;
+package dev.cassandrahotpatch.benchmarks.node;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.BatchStatement;
 import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
 import com.datastax.oss.driver.api.core.cql.BatchType;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import dev.cassandrahotpatch.it.CassandraRelease;
+import dev.cassandrahotpatch.it.Measurement.Variant;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -38,22 +40,32 @@ final class SSTables {
     private static final long SEED = 21655;
 
     private final Path folder;
+    private final int partitions;
 
-    private SSTables(Path folder) {
+    private SSTables(Path folder, int partitions) {
         this.folder = folder;
+        this.partitions = partitions;
     }
 
-    /** Has a stock node write them into a folder; takes them as they are if they have been written before. */
-    static SSTables write(CassandraRelease release, Path folder) throws IOException, InterruptedException {
-        SSTables sstables = new SSTables(folder);
+    /**
+     * Has a stock node write them; takes them as they are if they have been written before.
+     *
+     * @param parent the folder in which they are to have a folder
+     * @param whole whether all are wanted, or an eighth of the partitions
+     */
+    static SSTables write(CassandraRelease release, Path parent, boolean whole)
+            throws IOException, InterruptedException {
+        int partitions = whole ? PARTITIONS : PARTITIONS / 8;
+        Path folder = parent.resolve("sstables-" + release.version() + "-" + partitions);
+        SSTables sstables = new SSTables(folder, partitions);
         if (!Files.exists(folder)) {
-            Path unfinished = folder.resolveSibling(
-                    folder.getFileName() + "-" + ProcessHandle.current().pid());
+            Path unfinished =
+                    parent.resolve("unfinished-" + ProcessHandle.current().pid());
             Files.createDirectories(unfinished);
-            try (SpeedNode node = new SpeedNode(release, false, folder)) {
-                node.createTable("{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}");
+            try (CompactingNode node = new CompactingNode(release, Variant.STOCK, parent)) {
+                node.createTable("LZ4Compressor");
                 for (int sstable = 0; sstable < COUNT; sstable++) {
-                    node.writeRows(PARTITIONS, sstable);
+                    node.writeRows(partitions, sstable);
                     node.flushTable();
                 }
                 link(node.tableFolder(), unfinished);
@@ -127,7 +139,7 @@ final class SSTables {
     public String toString() {
         long bytes =
                 dataFiles().stream().mapToLong(file -> file.toFile().length()).sum();
-        long rows = (long) COUNT * PARTITIONS * ROWS;
+        long rows = (long) COUNT * partitions * ROWS;
         return String.format(
                 Locale.ROOT, "%d SSTables of %,d rows, %d MiB compressed, in all", COUNT, rows, bytes >> 20);
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-package dev.cassandrahotpatch.it;
+package dev.cassandrahotpatch.benchmarks.node;
 
 import com.sun.tools.attach.AgentInitializationException;
 import com.sun.tools.attach.AgentLoadException;
 import com.sun.tools.attach.AttachNotSupportedException;
 import com.sun.tools.attach.VirtualMachine;
+import dev.cassandrahotpatch.it.CassandraNode;
+import dev.cassandrahotpatch.it.CassandraRelease;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

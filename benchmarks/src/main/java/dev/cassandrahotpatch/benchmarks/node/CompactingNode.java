@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-package dev.cassandrahotpatch.it;
+package dev.cassandrahotpatch.benchmarks.node;
 
+import dev.cassandrahotpatch.it.CassandraNode;
+import dev.cassandrahotpatch.it.CassandraRelease;
+import dev.cassandrahotpatch.it.Measurement.Variant;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -15,9 +19,10 @@ import java.util.stream.Stream;
  * A node, stock or with {@code async_sstable_writer}, that times its compactions and flushes, each on a new table and without a
  * throttle. To be used by one thread.
  */
-final class SpeedNode implements AutoCloseable {
+final class CompactingNode implements AutoCloseable {
     private static final String STORAGE = "org.apache.cassandra.db:type=StorageService";
-    private static final String KEYSPACE = "speed";
+    private static final String PATCH = "async_sstable_writer";
+    private static final String KEYSPACE = "bench";
     private static final int FLUSHED_PARTITIONS = 4_000;
 
     private final CassandraNode node;
@@ -27,10 +32,10 @@ final class SpeedNode implements AutoCloseable {
     private String table;
 
     /** Starts a node that keeps its data below a folder, and waits for it. */
-    SpeedNode(CassandraRelease release, boolean patched, Path parent) {
-        folder = parent.resolveSibling("speed-" + ProcessHandle.current().pid() + (patched ? "-patched" : "-stock"));
+    CompactingNode(CassandraRelease release, Variant variant, Path parent) {
+        folder = parent.resolve("node-" + ProcessHandle.current().pid() + "-" + variant);
         data = folder.resolve("data");
-        CassandraNode.Builder builder = CassandraNode.of(release)
+        CassandraNode.Builder builder = PatchedNode.of(release, variant, PATCH)
                 .heap("2g")
                 .yaml("data_file_directories: ['" + data + "']")
                 .yaml("compaction_throughput: 0MiB/s")
@@ -46,16 +51,7 @@ final class SpeedNode implements AutoCloseable {
         if (release.version().startsWith("6.")) {
             builder.yaml("storage_compatibility_mode: NONE"); // its own format, which it compacts by cursors
         }
-        if (patched) {
-            builder.afterJamm(
-                    "-javaagent:" + Path.of(System.getProperty("agent.jar")).toAbsolutePath(),
-                    "-Dcassandra.hotpatch.async_sstable_writer=true");
-        }
-        node = builder.start();
-        node.awaitCql();
-        if (patched && !node.awaitTable().state("async_sstable_writer").equals("APPLIED")) {
-            throw new IllegalStateException("the patch is not applied in " + node);
-        }
+        node = PatchedNode.awaitStarted(builder.start(), variant, PATCH);
         node.cql()
                 .execute("CREATE KEYSPACE " + KEYSPACE
                         + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
@@ -76,33 +72,34 @@ final class SpeedNode implements AutoCloseable {
     }
 
     /** Makes the table anew, without any compaction but those asked for. */
-    void createTable(String compression) {
+    void createTable(String compressor) {
         if (table != null) {
             node.cql().execute("DROP TABLE " + KEYSPACE + "." + table);
         }
         table = "wide" + ++tables; // nothing of the one before can be met under another name
         node.cql()
-                .execute("CREATE TABLE " + KEYSPACE + "." + table + SSTables.COLUMNS + " WITH compression = "
-                        + compression
-                        + " AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}");
+                .execute(
+                        "CREATE TABLE " + KEYSPACE + "." + table + SSTables.COLUMNS + " WITH compression = {'class': '"
+                                + compressor
+                                + "', 'chunk_length_in_kb': 16} AND compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': 'false'}");
     }
 
     /** Compacts SSTables into one. */
-    Duration compact(SSTables sstables, String compression) throws IOException {
-        load(sstables, compression);
+    Duration compact(SSTables sstables, String compressor) throws IOException {
+        load(sstables, compressor);
         return timed(() -> node.invoke(STORAGE, "forceKeyspaceCompaction", false, KEYSPACE, new String[] {table}));
     }
 
     /** Compacts every SSTable into one of its own, all at the same time. */
-    Duration compactEach(SSTables sstables, String compression) throws IOException {
-        load(sstables, compression);
+    Duration compactEach(SSTables sstables, String compressor) throws IOException {
+        load(sstables, compressor);
         return timed(() -> node.invoke(
                 STORAGE, "upgradeSSTables", KEYSPACE, false, Long.MAX_VALUE, SSTables.COUNT, new String[] {table}));
     }
 
     /** Flushes a memtable that has just been filled. */
-    Duration flush(String compression) throws InterruptedException {
-        createTable(compression);
+    Duration flush(String compressor) throws InterruptedException {
+        createTable(compressor);
         writeRows(FLUSHED_PARTITIONS, 0);
         return timed(this::flushTable);
     }
@@ -116,8 +113,8 @@ final class SpeedNode implements AutoCloseable {
         node.invoke(STORAGE, "forceKeyspaceFlush", KEYSPACE, new String[] {table});
     }
 
-    private void load(SSTables sstables, String compression) throws IOException {
-        createTable(compression);
+    private void load(SSTables sstables, String compressor) throws IOException {
+        createTable(compressor);
         Path links = folder.resolve("import").resolve(KEYSPACE).resolve(table); // 6.0 sees no others
         sstables.linkInto(links);
         boolean copy = false;
@@ -156,7 +153,7 @@ final class SpeedNode implements AutoCloseable {
             }
             List<String> digests = files.stream()
                     .filter(file -> file.toString().endsWith("-Digest.crc32"))
-                    .map(SpeedNode::text)
+                    .map(CompactingNode::text)
                     .sorted()
                     .toList();
             if (digests.isEmpty()) {
@@ -188,8 +185,16 @@ final class SpeedNode implements AutoCloseable {
         }
     }
 
+    /** Stops the node and deletes what it has made. */
     @Override
     public void close() {
         node.close();
+        try (Stream<Path> paths = Files.walk(folder)) {
+            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException("can't delete " + folder, e);
+        }
     }
 }
