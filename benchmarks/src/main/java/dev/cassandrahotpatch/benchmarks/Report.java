@@ -291,7 +291,8 @@ public final class Report {
                         + " that the ticket measured (4.1.3, 96 cores). It assumes that an operation takes the lock once; that without it"
                         + " an operation takes a core as long as in the ticket's run with its diff, so those points lie on the model by"
                         + " construction; and that handing the lock over takes what it took on this machine. What it is worth is the"
-                        + " distance between its lines: the truth depends on how many of the waiting threads sleep.");
+                        + " distance between its lines: the truth depends on how many of the waiting threads sleep. Part of the ticket's gain"
+                        + " may be its key cache, which its diff keeps empty.");
         line("");
         line("| the lock is taken for | ns for each operation | so no machine does more than |");
         line("|---|---:|---:|");
@@ -312,14 +313,15 @@ public final class Report {
                 .yAxisTitle("thousand ops/s (prediction)")
                 .build();
         for (ContentionModel.Machine machine : ContentionModel.TICKET) {
-            model.lockSeconds().forEach((when, seconds) -> {
+            model.contendedSeconds().forEach((when, seconds) -> {
                 List<Double> predicted = ContentionModel.predict(machine, seconds).stream()
                         .map(value -> value / 1e3)
                         .toList();
                 line("| " + machine.name() + ", " + when + " |"
                         + predicted.stream()
                                 .map(value -> " " + number(value) + " |")
-                                .collect(Collectors.joining()) + " "
+                                .collect(Collectors.joining())
+                        + " "
                         + number(machine.stock() / 1e3) + " |");
                 chart.addSeries(machine.name() + ", " + when, ContentionModel.CORES, predicted);
             });
