@@ -205,6 +205,8 @@ final class JmhBenchmark {
         Path results = Files.createTempFile("jmh", ".json");
         List<String> forkOptions = new ArrayList<>(CassandraNode.openModules());
         forkOptions.addAll(List.of("-Xms1g", "-Xmx1g"));
+        forkOptions.addAll(
+                List.of("-Djmh.executor=CUSTOM", "-Djmh.executor.class=" + CassandraThreads.class.getName()));
         if (withAgent) {
             forkOptions.addAll(Benchmarks.agentOptions());
             forkOptions.addAll(agentOptions);

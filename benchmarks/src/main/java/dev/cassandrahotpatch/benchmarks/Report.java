@@ -199,7 +199,8 @@ public final class Report {
         }
         Spread stock = Spread.of(row.samples().get(Variant.STOCK));
         Spread ours = Spread.of(row.samples().get(Variant.OURS));
-        return number(ours.mean() / stock.mean()) + (ours.overlaps(stock) ? ", within the spread" : "");
+        return (stock.mean() == 0 ? "" : number(ours.mean() / stock.mean()))
+                + (ours.overlaps(stock) ? ", within the spread" : "");
     }
 
     /**

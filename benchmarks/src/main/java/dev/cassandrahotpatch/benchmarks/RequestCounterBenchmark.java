@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.cassandra.auth.AllowAllAuthenticator;
+import org.apache.cassandra.concurrent.NamedThreadFactory;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.transport.Connection;
 import org.apache.cassandra.transport.ProtocolVersion;
@@ -110,7 +111,8 @@ public class RequestCounterBenchmark {
             CountDownLatch served = new CountDownLatch(threads);
             for (int i = 0; i < threads; i++) {
                 int first = connections - 1 - i;
-                Thread thread = new Thread(
+                Thread thread = NamedThreadFactory.createThread(
+                        null,
                         () -> {
                             for (int at = first; at >= 0; at -= 97) {
                                 open.get(at).requests.inc();
@@ -122,8 +124,8 @@ public class RequestCounterBenchmark {
                                 Thread.currentThread().interrupt();
                             }
                         },
-                        "request-" + i);
-                thread.setDaemon(true);
+                        "request-" + i,
+                        true);
                 thread.start();
             }
             served.await();
@@ -162,7 +164,7 @@ public class RequestCounterBenchmark {
             connections.open();
             for (int i = 0; i < closingThreads; i++) {
                 int first = i;
-                Thread thread = new Thread(
+                Thread thread = NamedThreadFactory.createThread(
                         () -> {
                             for (int at = first; !ended; at += closingThreads) {
                                 ServerConnection opened = connect();
