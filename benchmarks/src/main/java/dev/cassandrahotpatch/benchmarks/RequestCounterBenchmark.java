@@ -94,7 +94,7 @@ public class RequestCounterBenchmark {
         public int connections;
 
         @Param({"64", "256"})
-        public int threads;
+        public int requestThreads;
 
         private AtomicReferenceArray<ServerConnection> open;
         private final List<OneWriterCount> counts = new ArrayList<>();
@@ -108,8 +108,8 @@ public class RequestCounterBenchmark {
                 open.set(i, connect());
                 counts.add(new OneWriterCount());
             }
-            CountDownLatch served = new CountDownLatch(threads);
-            for (int i = 0; i < threads; i++) {
+            CountDownLatch served = new CountDownLatch(requestThreads);
+            for (int i = 0; i < requestThreads; i++) {
                 int first = connections - 1 - i;
                 Thread thread = NamedThreadFactory.createThread(
                         null,
@@ -160,7 +160,7 @@ public class RequestCounterBenchmark {
         @Setup
         public void open() throws InterruptedException {
             connections.connections = 10_000;
-            connections.threads = 64;
+            connections.requestThreads = 64;
             connections.open();
             for (int i = 0; i < closingThreads; i++) {
                 int first = i;
