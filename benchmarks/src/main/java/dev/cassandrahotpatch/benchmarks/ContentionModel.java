@@ -37,6 +37,8 @@ final class ContentionModel {
     static final List<Machine> TICKET = List.of(
             new Machine("r8g.24xlarge", 96, 168_000, 496_000), new Machine("r7i.24xlarge", 96, 153_000, 304_000));
 
+    private static final String FREE = "nobody is next";
+
     /** Seconds that the lock is taken for each operation, by what happens to the thread that is next. */
     private final Map<String, Double> lockSeconds = new LinkedHashMap<>();
 
@@ -48,13 +50,20 @@ final class ContentionModel {
      * @param handOver of hand-overs to a thread that sleeps
      */
     ContentionModel(double oneThread, double twoThreads, double handOver) {
-        lockSeconds.put("nobody is next", 1e-6 / oneThread);
+        lockSeconds.put(FREE, 1e-6 / oneThread);
         lockSeconds.put("the next thread runs", 1e-6 / twoThreads);
         lockSeconds.put("the next thread sleeps", 1e-6 / handOver);
     }
 
     Map<String, Double> lockSeconds() {
         return lockSeconds;
+    }
+
+    /** Without the case in which there is nobody to hand the lock to. */
+    Map<String, Double> contendedSeconds() {
+        Map<String, Double> contended = new LinkedHashMap<>(lockSeconds);
+        contended.remove(FREE);
+        return contended;
     }
 
     /** Operations a second of a machine like this one, for each number of {@link #CORES}. */

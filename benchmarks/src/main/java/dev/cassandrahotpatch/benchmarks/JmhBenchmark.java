@@ -173,20 +173,19 @@ final class JmhBenchmark {
         JSONObject parameters = result.optJSONObject("params", new JSONObject());
         parameters.keySet().stream().sorted(Comparator.naturalOrder()).forEach(name -> {
             String value = parameters.getString(name);
-            parts.add(
-                    value.matches("\\d+")
-                            ? String.format(Locale.ROOT, "%,d ", Integer.parseInt(value)) + words(name)
-                            : value);
+            parts.add(value.matches("\\d+") ? counted(Integer.parseInt(value), words(name)) : value);
         });
         int count = result.getInt("threads");
         if (threads.length > 1 || parts.isEmpty()) {
-            parts.add(threads(count));
+            parts.add(counted(count, "threads"));
         }
         return String.join(", ", parts);
     }
 
-    private static String threads(int count) {
-        return count == 1 ? "1 thread" : count + " threads";
+    private static String counted(int count, String plural) {
+        return count == 1
+                ? "1 " + plural.substring(0, plural.length() - 1)
+                : String.format(Locale.ROOT, "%,d ", count) + plural;
     }
 
     private static String words(String camelCase) {
@@ -199,12 +198,14 @@ final class JmhBenchmark {
         if (some.isEmpty()) {
             return List.of();
         }
-        String name = type.getSimpleName() + "." + String.join("+", some.values()) + ", " + threads(count) + ", "
-                + (withAgent ? "with the agent" : "as released");
+        String name = type.getSimpleName() + "." + String.join("+", some.values()) + ", " + counted(count, "threads")
+                + ", " + (withAgent ? "with the agent" : "as released");
         System.out.println("[benchmarks] Cassandra " + release + ": " + name);
         Path results = Files.createTempFile("jmh", ".json");
         List<String> forkOptions = new ArrayList<>(CassandraNode.openModules());
         forkOptions.addAll(List.of("-Xms1g", "-Xmx1g"));
+        forkOptions.addAll(
+                List.of("-Djmh.executor=CUSTOM", "-Djmh.executor.class=" + CassandraThreads.class.getName()));
         if (withAgent) {
             forkOptions.addAll(Benchmarks.agentOptions());
             forkOptions.addAll(agentOptions);

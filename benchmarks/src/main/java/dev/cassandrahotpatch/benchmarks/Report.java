@@ -44,27 +44,27 @@ public final class Report {
     private static final double CONFIDENCE = 0.95;
     /** Values further apart than this are drawn on a logarithmic axis. */
     private static final double WIDE = 30;
+    /** As many letters have room below a chart, side by side. */
+    private static final int LETTERS = 80;
 
-    private static final String[][] SECTIONS = {
-        {"cache_capacity", "CASSANDRA-19429: reads a cache's capacity without Caffeine's eviction lock."},
-        {
-            "connection_request_counter",
-            "CASSANDRA-21569: counts a connection's requests in a `LongAdder`, so that listing clients is cheap."
-        },
-        {
-            "response_buffer_sizing",
-            "CASSANDRA-21285: starts response buffers at the size learnt from the table's earlier responses."
-        },
-        {
-            "async_sstable_writer",
-            "CASSANDRA-21655: compresses and writes SSTable chunks off the compaction thread. Off by default. The ticket's own"
-                    + " change is in no release that could be run beside it."
-        },
-        {
-            AgentCost.ID,
-            "What the agent itself costs. A patch that is off costs nothing: its class is not touched (tested)."
-        }
-    };
+    private record Section(String patch, String text) {}
+
+    private static final List<Section> SECTIONS = List.of(
+            new Section(
+                    "cache_capacity", "CASSANDRA-19429: reads a cache's capacity without Caffeine's eviction lock."),
+            new Section(
+                    "connection_request_counter",
+                    "CASSANDRA-21569: counts a connection's requests in a `LongAdder`, so that listing clients is cheap."),
+            new Section(
+                    "response_buffer_sizing",
+                    "CASSANDRA-21285: starts response buffers at the size learnt from the table's earlier responses."),
+            new Section(
+                    "async_sstable_writer",
+                    "CASSANDRA-21655: compresses and writes SSTable chunks off the compaction thread. Off by default. The"
+                            + " ticket's own change is in no release that could be run beside it."),
+            new Section(
+                    AgentCost.ID,
+                    "What the agent itself costs. A patch that is off costs nothing: its class is not touched (tested)."));
 
     private final Path folder = Path.of(System.getProperty("report.folder"));
     private final List<Measurement> measurements = Measurement.readAll(Path.of(System.getProperty("results.folder")));
@@ -83,19 +83,19 @@ public final class Report {
         line("# Cassandra Hotpatch: what was measured");
         line("");
         describeTheRun();
-        for (String[] section : SECTIONS) {
+        for (Section section : SECTIONS) {
             List<Measurement> some = measurements.stream()
-                    .filter(measurement -> measurement.patch().equals(section[0]))
+                    .filter(measurement -> measurement.patch().equals(section.patch()))
                     .toList();
             if (!some.isEmpty()) {
-                line("## " + section[0]);
+                line("## " + section.patch());
                 line("");
-                line(section[1]);
+                line(section.text());
                 line("");
                 for (Measurement measurement : some) {
                     describe(measurement);
                 }
-                if (section[0].equals("cache_capacity")) {
+                if (section.patch().equals("cache_capacity")) {
                     predict();
                 }
             }
@@ -199,7 +199,8 @@ public final class Report {
         }
         Spread stock = Spread.of(row.samples().get(Variant.STOCK));
         Spread ours = Spread.of(row.samples().get(Variant.OURS));
-        return number(ours.mean() / stock.mean()) + (ours.overlaps(stock) ? ", within the spread" : "");
+        return (stock.mean() == 0 ? "" : number(ours.mean() / stock.mean()))
+                + (ours.overlaps(stock) ? ", within the spread" : "");
     }
 
     /**
@@ -262,7 +263,7 @@ public final class Report {
             chart.getStyler().setYAxisLogarithmic(true);
             chart.getStyler().setYAxisMin(Math.pow(10, Math.floor(Math.log10(least))));
         }
-        chart.getStyler().setXAxisLabelRotation(names.size() > 4 ? 20 : 0);
+        chart.getStyler().setXAxisLabelRotation(String.join("", names).length() > LETTERS ? 20 : 0);
         chart.getStyler().setLegendPosition(LegendPosition.OutsideE);
         save(chart, measurement.title());
     }
@@ -291,7 +292,8 @@ public final class Report {
                         + " that the ticket measured (4.1.3, 96 cores). It assumes that an operation takes the lock once; that without it"
                         + " an operation takes a core as long as in the ticket's run with its diff, so those points lie on the model by"
                         + " construction; and that handing the lock over takes what it took on this machine. What it is worth is the"
-                        + " distance between its lines: the truth depends on how many of the waiting threads sleep.");
+                        + " distance between its lines: the truth depends on how many of the waiting threads sleep. Part of the ticket's gain"
+                        + " may be its key cache, which its diff keeps empty.");
         line("");
         line("| the lock is taken for | ns for each operation | so no machine does more than |");
         line("|---|---:|---:|");
@@ -312,14 +314,15 @@ public final class Report {
                 .yAxisTitle("thousand ops/s (prediction)")
                 .build();
         for (ContentionModel.Machine machine : ContentionModel.TICKET) {
-            model.lockSeconds().forEach((when, seconds) -> {
+            model.contendedSeconds().forEach((when, seconds) -> {
                 List<Double> predicted = ContentionModel.predict(machine, seconds).stream()
                         .map(value -> value / 1e3)
                         .toList();
                 line("| " + machine.name() + ", " + when + " |"
                         + predicted.stream()
                                 .map(value -> " " + number(value) + " |")
-                                .collect(Collectors.joining()) + " "
+                                .collect(Collectors.joining())
+                        + " "
                         + number(machine.stock() / 1e3) + " |");
                 chart.addSeries(machine.name() + ", " + when, ContentionModel.CORES, predicted);
             });

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.cassandra.auth.AllowAllAuthenticator;
+import org.apache.cassandra.concurrent.NamedThreadFactory;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.transport.Connection;
 import org.apache.cassandra.transport.ProtocolVersion;
@@ -93,7 +94,7 @@ public class RequestCounterBenchmark {
         public int connections;
 
         @Param({"64", "256"})
-        public int threads;
+        public int requestThreads;
 
         private AtomicReferenceArray<ServerConnection> open;
         private final List<OneWriterCount> counts = new ArrayList<>();
@@ -107,10 +108,11 @@ public class RequestCounterBenchmark {
                 open.set(i, connect());
                 counts.add(new OneWriterCount());
             }
-            CountDownLatch served = new CountDownLatch(threads);
-            for (int i = 0; i < threads; i++) {
+            CountDownLatch served = new CountDownLatch(requestThreads);
+            for (int i = 0; i < requestThreads; i++) {
                 int first = connections - 1 - i;
-                Thread thread = new Thread(
+                Thread thread = NamedThreadFactory.createThread(
+                        null,
                         () -> {
                             for (int at = first; at >= 0; at -= 97) {
                                 open.get(at).requests.inc();
@@ -122,8 +124,8 @@ public class RequestCounterBenchmark {
                                 Thread.currentThread().interrupt();
                             }
                         },
-                        "request-" + i);
-                thread.setDaemon(true);
+                        "request-" + i,
+                        true);
                 thread.start();
             }
             served.await();
@@ -158,11 +160,11 @@ public class RequestCounterBenchmark {
         @Setup
         public void open() throws InterruptedException {
             connections.connections = 10_000;
-            connections.threads = 64;
+            connections.requestThreads = 64;
             connections.open();
             for (int i = 0; i < closingThreads; i++) {
                 int first = i;
-                Thread thread = new Thread(
+                Thread thread = NamedThreadFactory.createThread(
                         () -> {
                             for (int at = first; !ended; at += closingThreads) {
                                 ServerConnection opened = connect();

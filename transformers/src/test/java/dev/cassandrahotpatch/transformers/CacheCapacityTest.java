@@ -5,11 +5,20 @@ import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.management.ThreadMXBean;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -19,10 +28,18 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.tree.AbstractInsnNode;
+import org.objectweb.asm.tree.MethodInsnNode;
+import org.objectweb.asm.tree.MethodNode;
 
 /** Stock and patched Caffeine 2.9.2, the one of 4.1, side by side. */
 class CacheCapacityTest {
     private static final String CAFFEINE = "com.github.benmanes.caffeine.cache";
+    private static final String CACHE = "com/github/benmanes/caffeine/cache/BoundedLocalCache";
+    private static final String LOCK = "java/util/concurrent/locks/ReentrantLock";
+    private static final int KEYS = 50;
+    private static final int READS = 1_000;
 
     private final ExecutorService otherThread = Executors.newSingleThreadExecutor();
 
@@ -87,6 +104,89 @@ class CacheCapacityTest {
         assertThat(patched.weight()).hasValue(10);
     }
 
+    @Test
+    void aKeyCacheThatStartsEmptyHasStocksHitsWhileTheTicketsDiffNeverHasOne() throws Exception {
+        Policy stock = new Policy(getClass().getClassLoader());
+        Policy patched = new Policy(patchedLoader());
+        Policy ticket = new Policy(getClass().getClassLoader());
+
+        assertThat(hits(stock, cache -> cache.capacity() != 0)).isEqualTo(READS - KEYS);
+        assertThat(hits(patched, cache -> cache.capacity() != 0)).isEqualTo(READS - KEYS);
+        assertThat(hits(ticket, cache -> cache.size() != 0)).isZero();
+    }
+
+    /** Reads keys in turn and, on a miss, puts the key if the cache is thought to be in use, as SSTableReader does. */
+    private static int hits(Policy cache, InUse inUse) throws Exception {
+        int hits = 0;
+        for (int read = 0; read < READS; read++) {
+            Integer key = read % KEYS;
+            if (cache.get(key) != null) {
+                hits++;
+            } else if (inUse.test(cache)) {
+                cache.put(key, key);
+            }
+        }
+        return hits;
+    }
+
+    private interface InUse {
+        boolean test(Policy cache) throws Exception;
+    }
+
+    @Test
+    void nothingThatThePatchedBodyCallsCanWait() throws Exception {
+        Site site = CacheCapacity.PATCH.sites().get(0);
+        byte[] stock = ClassBytes.of(site.className());
+        byte[] patched = Weaver.weave(stock, List.of(site), Set.of()).classFile();
+
+        assertThat(calls(ClassBytes.method(stock, "getMaximum")))
+                .as("stock takes the lock, or there is nothing to patch")
+                .contains(LOCK + ".lock", LOCK + ".unlock");
+        MethodNode method = ClassBytes.method(patched, "getMaximum");
+        assertThat(canBlock(method)).isFalse();
+        assertThat(calls(method)).containsExactly(LOCK + ".isLocked", CACHE + ".maximum");
+        // what the two calls do: isLocked reads a volatile field of the lock, maximum a field of the cache
+        String implementation = new Policy(patchedLoader()).implementationOf("maximum");
+        MethodNode maximum = ClassBytes.method(ClassBytes.of(implementation), "maximum");
+        assertThat(canBlock(maximum)).isFalse();
+        assertThat(calls(maximum)).allMatch(call -> call.startsWith("sun/misc/Unsafe.getLong"));
+    }
+
+    private static List<String> calls(MethodNode method) {
+        List<String> calls = new ArrayList<>();
+        for (AbstractInsnNode instruction : method.instructions) {
+            if (instruction instanceof MethodInsnNode call) {
+                calls.add(call.owner + "." + call.name);
+            }
+        }
+        return calls;
+    }
+
+    private static boolean canBlock(MethodNode method) {
+        boolean monitors = Arrays.stream(method.instructions.toArray())
+                .anyMatch(instruction -> instruction.getOpcode() == Opcodes.MONITORENTER);
+        return monitors || (method.access & Opcodes.ACC_SYNCHRONIZED) != 0;
+    }
+
+    @Test
+    void thePatchedCapacityIsReadWithoutAllocating() throws Throwable {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        MethodHandle capacity = new Policy(patchedLoader()).capacityHandle();
+        long sum = 0;
+        for (int i = 0; i < 10_000; i++) {
+            sum += (long) capacity.invokeExact();
+        }
+
+        long before = threads.getThreadAllocatedBytes(Thread.currentThread().getId());
+        for (int i = 0; i < 100_000; i++) {
+            sum += (long) capacity.invokeExact();
+        }
+        long allocated = threads.getThreadAllocatedBytes(Thread.currentThread().getId()) - before;
+
+        assertThat(sum).isEqualTo(110_000L * 1_000);
+        assertThat(allocated).as("less than a byte for a hundred reads").isLessThan(1_000);
+    }
+
     private static ClassLoader patchedLoader() {
         return new PatchedClassLoader(CAFFEINE, CacheCapacity.PATCH);
     }
@@ -95,6 +195,7 @@ class CacheCapacityTest {
     private static final class Policy {
         private final Object cache;
         private final Object eviction;
+        private final Object bounded;
         private final ReentrantLock evictionLock;
 
         Policy(ClassLoader loader) throws Exception {
@@ -109,12 +210,12 @@ class CacheCapacityTest {
             cache = builder.getMethod("build").invoke(caffeine);
             Object policy = call(cache, "policy");
             eviction = ((Optional<?>) call(policy, "eviction")).orElseThrow();
-            Field bounded =
-                    accessible(Class.forName(CAFFEINE + ".BoundedLocalCache$BoundedLocalManualCache", true, loader)
-                            .getDeclaredField("cache"));
+            bounded = accessible(Class.forName(CAFFEINE + ".BoundedLocalCache$BoundedLocalManualCache", true, loader)
+                            .getDeclaredField("cache"))
+                    .get(cache);
             evictionLock = (ReentrantLock) accessible(Class.forName(CAFFEINE + ".BoundedLocalCache", true, loader)
                             .getDeclaredField("evictionLock"))
-                    .get(bounded.get(cache));
+                    .get(bounded);
         }
 
         void whileTheEvictionLockIsHeld(Callable<?> action) throws Exception {
@@ -128,6 +229,31 @@ class CacheCapacityTest {
 
         long capacity() throws Exception {
             return (long) call(eviction, "getMaximum");
+        }
+
+        MethodHandle capacityHandle() throws Exception {
+            return MethodHandles.lookup()
+                    .unreflect(accessible(eviction.getClass().getMethod("getMaximum")))
+                    .bindTo(eviction);
+        }
+
+        int size() throws Exception {
+            return ((Map<?, ?>) call(cache, "asMap")).size();
+        }
+
+        Object get(Object key) throws Exception {
+            return accessible(cache.getClass().getMethod("getIfPresent", Object.class))
+                    .invoke(cache, key);
+        }
+
+        /** The class whose method of this name the cache has. */
+        String implementationOf(String method) throws Exception {
+            Class<?> type = bounded.getClass();
+            while (Arrays.stream(type.getDeclaredMethods())
+                    .noneMatch(declared -> declared.getName().equals(method))) {
+                type = type.getSuperclass();
+            }
+            return type.getName();
         }
 
         void setCapacity(long capacity) throws Exception {
