@@ -33,6 +33,11 @@ enum CassandraImage {
         this.reference = System.getProperty(property, reference);
     }
 
+    /** Whether it is of the 6.0 line, whose patches differ. */
+    boolean is60() {
+        return this == V6_0;
+    }
+
     /** The image's name, once it is here: pulled if need be. Where that can't be had, the test ends as a skipped one. */
     String stock() {
         DockerClient engine = ContainerEngine.client();

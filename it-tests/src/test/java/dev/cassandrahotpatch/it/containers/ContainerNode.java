@@ -15,7 +15,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.output.OutputFrame;
@@ -35,6 +34,9 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
     /** The line of {@code jvm-server.options}, or what is added to {@code JVM_EXTRA_OPTS}. */
     static final String AGENT_OPTION = "-javaagent:" + AGENT_JAR;
 
+    /** What the container may use, of which the heap is half. */
+    static final long MEMORY_LIMIT_BYTES = 1L << 30;
+
     private static final int CQL_PORT = 9042;
     private static final Duration START_LIMIT = Duration.ofMinutes(3);
     private static final long POLL_MILLIS = 200;
@@ -48,7 +50,7 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
             "-Dcassandra.settings.discovery_timeout=0s");
 
     private final List<String> extraOptions = new ArrayList<>(FAST_START);
-    private final List<String> serverOptions = new ArrayList<>();
+    private final List<String> preparation = new ArrayList<>();
     private CqlSession cql;
 
     /** A node of an image that is here: {@link CassandraImage#stock()}, {@link CassandraImage#withAgent()}. */
@@ -78,9 +80,17 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
         return this;
     }
 
-    /** Adds lines to {@code jvm-server.options} before the entrypoint runs: they come before jamm's agent. */
+    /** Adds lines to {@code jvm-server.options}: they come before jamm's agent. */
     ContainerNode withServerOptions(String... lines) {
-        serverOptions.addAll(List.of(lines));
+        for (String line : lines) {
+            withPreparation("echo '" + line + "' >> /opt/cassandra/conf/jvm-server.options");
+        }
+        return this;
+    }
+
+    /** Has a shell run a command as root in the container before the entrypoint is run. */
+    ContainerNode withPreparation(String command) {
+        preparation.add(command);
         return this;
     }
 
@@ -88,14 +98,14 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
     protected void configure() {
         super.configure();
         withEnv("JVM_EXTRA_OPTS", String.join(" ", extraOptions));
-        if (!serverOptions.isEmpty()) {
-            String appended =
-                    serverOptions.stream().map(line -> "'" + line + "'").collect(Collectors.joining(" "));
-            withCreateContainerCmdModifier(container -> container
-                    .withEntrypoint("bash", "-c")
-                    .withCmd("printf '%s\\n' " + appended + " >> /opt/cassandra/conf/jvm-server.options"
-                            + " && exec docker-entrypoint.sh cassandra -f"));
-        }
+        withCreateContainerCmdModifier(container -> {
+            container.getHostConfig().withMemory(MEMORY_LIMIT_BYTES).withMemorySwap(MEMORY_LIMIT_BYTES);
+            if (!preparation.isEmpty()) {
+                container
+                        .withEntrypoint("bash", "-c")
+                        .withCmd(String.join(" && ", preparation) + " && exec docker-entrypoint.sh cassandra -f");
+            }
+        });
     }
 
     @Override
@@ -187,6 +197,11 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
             cql = CassandraNode.connect(new InetSocketAddress(getHost(), getMappedPort(CQL_PORT)));
         }
         return cql;
+    }
+
+    /** The options of the JVM that runs here, in their order. */
+    List<String> jvmOptions() {
+        return List.of(run("cat", "/proc/1/cmdline").getStdout().split("\0"));
     }
 
     /** Runs {@code nodetool} inside. */

@@ -38,15 +38,20 @@ record DockerHost(String host) {
      * neither a Unix socket nor plain TCP. Takes 10 s at most.
      */
     Optional<String> problem() {
-        URI uri = URI.create(host);
-        return switch (String.valueOf(uri.getScheme())) {
-            case "unix" -> problem(UnixDomainSocketAddress.of(uri.getPath()));
-            case "tcp" ->
-                System.getenv("DOCKER_TLS_VERIFY") == null
-                        ? problem(new InetSocketAddress(uri.getHost(), uri.getPort()))
-                        : Optional.empty();
-            default -> Optional.empty();
-        };
+        try {
+            URI uri = URI.create(host);
+            return switch (String.valueOf(uri.getScheme())) {
+                case "unix" -> problem(UnixDomainSocketAddress.of(uri.getPath()));
+                case "tcp" ->
+                    System.getenv("DOCKER_TLS_VERIFY") == null
+                            ? problem(new InetSocketAddress(uri.getHost(), uri.getPort()))
+                            : Optional.empty();
+                default -> Optional.empty();
+            };
+        } catch (IllegalArgumentException e) { // also that of a host that can't be resolved
+            return Optional.of(host + " is not the address of a Docker engine (" + e
+                    + "): give DOCKER_HOST as unix:///path or tcp://host:port");
+        }
     }
 
     private Optional<String> problem(SocketAddress address) {
