@@ -94,13 +94,13 @@ class BadInputIT {
         String before = System.getProperty("it.containers", "");
         try {
             System.setProperty("it.containers", "");
-            assertThatThrownBy(() -> ContainerEngine.unavailable("why"))
+            assertThatThrownBy(() -> ContainerEngine.unavailable("this is the test of it"))
                     .isInstanceOf(TestAbortedException.class)
-                    .hasMessageContaining("why");
+                    .hasMessageContaining("this is the test of it");
             System.setProperty("it.containers", "required");
-            assertThatThrownBy(() -> ContainerEngine.unavailable("why"))
+            assertThatThrownBy(() -> ContainerEngine.unavailable("this is the test of it"))
                     .isInstanceOf(IllegalStateException.class)
-                    .hasMessage("-Dit.containers=required, but why");
+                    .hasMessage("-Dit.containers=required, but this is the test of it");
         } finally {
             System.setProperty("it.containers", before);
         }

@@ -34,9 +34,6 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
     /** The line of {@code jvm-server.options}, or what is added to {@code JVM_EXTRA_OPTS}. */
     static final String AGENT_OPTION = "-javaagent:" + AGENT_JAR;
 
-    /** What the container may use, of which the heap is half. */
-    static final long MEMORY_LIMIT_BYTES = 1L << 30;
-
     private static final int CQL_PORT = 9042;
     private static final Duration START_LIMIT = Duration.ofMinutes(3);
     private static final long POLL_MILLIS = 200;
@@ -88,6 +85,12 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
         return this;
     }
 
+    /** Limits what the container may use; the heap is 512 MiB of it. */
+    ContainerNode withMemoryLimit(long bytes) {
+        return withCreateContainerCmdModifier(
+                container -> container.getHostConfig().withMemory(bytes).withMemorySwap(bytes));
+    }
+
     /** Has a shell run a command as root in the container before the entrypoint is run. */
     ContainerNode withPreparation(String command) {
         preparation.add(command);
@@ -99,7 +102,6 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
         super.configure();
         withEnv("JVM_EXTRA_OPTS", String.join(" ", extraOptions));
         withCreateContainerCmdModifier(container -> {
-            container.getHostConfig().withMemory(MEMORY_LIMIT_BYTES).withMemorySwap(MEMORY_LIMIT_BYTES);
             if (!preparation.isEmpty()) {
                 container
                         .withEntrypoint("bash", "-c")
