@@ -57,7 +57,8 @@ enum CassandraImage {
             }
         } catch (DockerException | IOException e) {
             ContainerEngine.unavailable("the image " + reference + " is neither here nor can it be pulled ("
-                    + e.getMessage() + "): pull it, or build a stand-in with docker/stand-in/build.sh");
+                    + String.valueOf(e.getMessage()).strip()
+                    + "): pull it, or build a stand-in with docker/stand-in/build.sh");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
