@@ -211,22 +211,31 @@ public final class CassandraNode implements AutoCloseable {
     /** A session of the Java driver, that is opened once and closed with the node. */
     public CqlSession cql() {
         if (cql == null) {
-            cql = CqlSession.builder()
-                    .addContactPoint(cqlAddress())
-                    .withLocalDatacenter("datacenter1")
-                    .withConfigLoader(DriverConfigLoader.programmaticBuilder()
-                            .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, REQUEST_LIMIT)
-                            .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, REQUEST_LIMIT)
-                            .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, REQUEST_LIMIT)
-                            // the driver would wait a second for more schema changes after each
-                            .withBoolean(DefaultDriverOption.METADATA_SCHEMA_ENABLED, false)
-                            // and two to say good-bye
-                            .withInt(DefaultDriverOption.NETTY_IO_SHUTDOWN_QUIET_PERIOD, 0)
-                            .withInt(DefaultDriverOption.NETTY_ADMIN_SHUTDOWN_QUIET_PERIOD, 0)
-                            .build())
-                    .build();
+            cql = connect(cqlAddress());
         }
         return cql;
+    }
+
+    /**
+     * Opens a session of the Java driver, with limits that suit a busy machine.
+     *
+     * @param contactPoint where a node of {@code datacenter1} takes clients
+     */
+    public static CqlSession connect(InetSocketAddress contactPoint) {
+        return CqlSession.builder()
+                .addContactPoint(contactPoint)
+                .withLocalDatacenter("datacenter1")
+                .withConfigLoader(DriverConfigLoader.programmaticBuilder()
+                        .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, REQUEST_LIMIT)
+                        .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, REQUEST_LIMIT)
+                        .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, REQUEST_LIMIT)
+                        // the driver would wait a second for more schema changes after each
+                        .withBoolean(DefaultDriverOption.METADATA_SCHEMA_ENABLED, false)
+                        // and two to say good-bye
+                        .withInt(DefaultDriverOption.NETTY_IO_SHUTDOWN_QUIET_PERIOD, 0)
+                        .withInt(DefaultDriverOption.NETTY_ADMIN_SHUTDOWN_QUIET_PERIOD, 0)
+                        .build())
+                .build();
     }
 
     /** Where the node takes CQL clients. */

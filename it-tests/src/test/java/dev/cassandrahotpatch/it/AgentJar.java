@@ -11,10 +11,11 @@ import java.util.zip.ZipFile;
 import java.util.zip.ZipOutputStream;
 
 /** The jar under test, as the build has made it. */
-final class AgentJar {
+public final class AgentJar {
     private AgentJar() {}
 
-    static Path path() {
+    /** Where the build has put it. */
+    public static Path path() {
         Path jar = Path.of(System.getProperty("agent.jar")).toAbsolutePath().normalize();
         if (!Files.isRegularFile(jar)) {
             throw new IllegalStateException(jar + " is not there: build it with mvn package");

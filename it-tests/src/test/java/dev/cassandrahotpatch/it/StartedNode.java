@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.datastax.oss.driver.api.core.CqlSession;
 
 /** What every test on a node does: start it, say how long that took, and see that it serves. */
-final class StartedNode {
+public final class StartedNode {
     private StartedNode() {}
 
     /** Starts a node, waits until it takes clients and prints how long that took. */
@@ -24,7 +24,11 @@ final class StartedNode {
 
     /** Writes and reads back a row. */
     static void assertServes(CassandraNode node) {
-        CqlSession cql = node.cql();
+        assertServes(node.cql());
+    }
+
+    /** Writes and reads back a row over a session, which stays open. */
+    public static void assertServes(CqlSession cql) {
         cql.execute("CREATE KEYSPACE IF NOT EXISTS serves"
                 + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
         cql.execute("CREATE TABLE IF NOT EXISTS serves.rows (id int PRIMARY KEY, value text)");
