@@ -5,6 +5,9 @@ import dev.cassandrahotpatch.it.CassandraNode;
 import dev.cassandrahotpatch.it.CassandraRelease;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
+import java.lang.management.ThreadMXBean;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.URI;
@@ -13,7 +16,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -155,8 +160,14 @@ final class WriterNode implements AutoCloseable {
         }
     }
 
-    void stopCompactions() {
-        invoke(COMPACTIONS, "stopCompaction", "COMPACTION");
+    /** Stops what compacts a table, by its kind: up to 4.1 it is a compaction, since 5.0 a major one. */
+    void stopCompaction(String table) {
+        String kind = compactions().stream()
+                .filter(running -> table.equals(running.get("columnfamily")))
+                .map(running -> running.get("taskType"))
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException("nothing compacts " + table + " on " + this));
+        invoke(COMPACTIONS, "stopCompaction", kind.toUpperCase(Locale.ROOT).replace(' ', '_'));
     }
 
     /** Limits compactions to so many MiB a second; 0 is no limit. */
@@ -240,6 +251,56 @@ final class WriterNode implements AutoCloseable {
         node.await(
                 "the end of all chunks",
                 () -> Optional.of(metric("writer_slots_used")).filter(used -> used == 0));
+    }
+
+    /** Waits until the patch has given back all that it had: slots, memory and threads. */
+    void awaitNothingHeld() {
+        awaitNoSlotInUse();
+        node.await(
+                "the end of the slots' memory",
+                () -> Optional.of(metric("writer_slots_size_bytes")).filter(bytes -> bytes == 0));
+        node.await(
+                "the end of the writer threads",
+                () -> Optional.of(threads())
+                        .filter(names -> names.stream().noneMatch(name -> name.startsWith("hotpatch-sstable-writer"))));
+    }
+
+    private List<String> threads() {
+        try {
+            ThreadMXBean bean = ManagementFactory.newPlatformMXBeanProxy(
+                    node.jmx(), ManagementFactory.THREAD_MXBEAN_NAME, ThreadMXBean.class);
+            return Stream.of(bean.getThreadInfo(bean.getAllThreadIds()))
+                    .filter(Objects::nonNull) // ended in between
+                    .map(ThreadInfo::getThreadName)
+                    .toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Stops all threads of the process, wherever they are, until {@link #resume()}. */
+    void pause() {
+        signal("-STOP");
+    }
+
+    void resume() {
+        signal("-CONT");
+    }
+
+    private void signal(String signal) {
+        try {
+            int exit = new ProcessBuilder("kill", signal, Long.toString(node.pid()))
+                    .inheritIO()
+                    .start()
+                    .onExit()
+                    .join()
+                    .exitValue();
+            if (exit != 0) {
+                throw new IllegalStateException("kill " + signal + " has failed on " + this);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     /** Kills the process, which gets no chance to do anything about it. */
