@@ -3,17 +3,14 @@ package dev.cassandrahotpatch.it.writer;
 
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 
 /** A file system of a few hundred MiB that can be filled; only root may mount one. */
 final class SmallDisk implements AutoCloseable {
@@ -85,18 +82,17 @@ final class SmallDisk implements AutoCloseable {
      * The next chunk goes there in part, and what comes behind it has no room at all: where a file ends at the end of a page,
      * the chunk itself would fail, which is another error to Cassandra.
      */
-    void fillUnder(WriterNode node, String table) throws IOException, InterruptedException {
-        Path tableFolder = node.tableFolder(table);
+    void fillUnder(WriterNode node, String table) throws InterruptedException {
         long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(FILL_SECONDS);
         while (System.nanoTime() < limit) {
-            if (!isMidPage(newestDataFile(tableFolder))) {
+            if (!isMidPage(node.newestDataFile(table))) {
                 TimeUnit.MILLISECONDS.sleep(1);
                 continue;
             }
             node.pause();
             try {
                 TimeUnit.MILLISECONDS.sleep(SETTLE_MILLIS); // a write under way may still end
-                if (isMidPage(newestDataFile(tableFolder))) {
+                if (isMidPage(node.newestDataFile(table))) {
                     fill();
                     return;
                 }
@@ -105,17 +101,6 @@ final class SmallDisk implements AutoCloseable {
             }
         }
         throw new AssertionError(node + " has not written a part of a page of " + table + " in " + FILL_SECONDS + " s");
-    }
-
-    /** The size of the data file that was written to last, 0 if there is none. */
-    private static long newestDataFile(Path tableFolder) throws IOException {
-        try (Stream<Path> files = Files.list(tableFolder)) {
-            return files.map(Path::toFile)
-                    .filter(file -> file.getName().endsWith("-Data.db"))
-                    .max(Comparator.comparing(File::lastModified))
-                    .map(File::length)
-                    .orElse(0L);
-        }
     }
 
     /** Whether a file ends in a page that has room for a checksum, at least, and for less than a page. */

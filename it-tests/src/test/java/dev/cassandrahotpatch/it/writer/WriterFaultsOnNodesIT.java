@@ -46,14 +46,16 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Tag("writer")
 @ParameterizedClass(name = "{0}")
 @ValueSource(strings = {"4.1.10", "6.0-alpha2"})
-@Timeout(300)
+@Timeout(600)
 class WriterFaultsOnNodesIT {
     private static final String LZ4 = "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}";
     /** Slow, so that a flush lasts until its disk is full. */
     private static final String SLOW_ZSTD =
             "{'class': 'ZstdCompressor', 'compression_level': 12, 'chunk_length_in_kb': 16}";
 
-    private static final String SIZE_TIERED = "{'class': 'SizeTieredCompactionStrategy'}";
+    /** Nothing is compacted but what is asked for, also after a restart. */
+    private static final String IDLE = "{'class': 'SizeTieredCompactionStrategy', 'enabled': false}";
+
     private static final int SLOW_MEBIBYTES = 8;
     private static final int DISK_MEBIBYTES = 400;
     private static final int STOP_SECONDS = 60;
@@ -61,7 +63,9 @@ class WriterFaultsOnNodesIT {
     /** As an operator would have it; and the commit log on disk at once, so that a kill loses nothing acknowledged. */
     private static final String YAML = "disk_failure_policy: stop\ncommitlog_sync_period_in_ms: 50\n"
             // what the table says: flushes would rather be fast, and be over before the disk is full
-            + "flush_compression: table\n";
+            + "flush_compression: table\n"
+            // smaller than a file that may not grow any more
+            + "commitlog_segment_size: 2MiB\n";
 
     private static final Pattern THROWN = Pattern.compile(
             "^(?:Caused by: |\\s*Suppressed: )?((?:[a-z]\\w*\\.)+\\w*(?:Exception|Error))\\b", Pattern.MULTILINE);
@@ -224,7 +228,7 @@ class WriterFaultsOnNodesIT {
     @Test
     void aCompactionThatIsKilledLeavesAllRows() throws Exception {
         assertAlike(host -> {
-            data.load(host.node(), "killed", LZ4, SIZE_TIERED);
+            data.load(host.node(), "killed", LZ4, IDLE);
             CompletableFuture<Void> compaction = beginCompaction(host.node(), "killed");
             host.node().kill();
             assertThat(failed(compaction)).isTrue();
@@ -243,7 +247,7 @@ class WriterFaultsOnNodesIT {
     void aCompactionThatIsStoppedLeavesNothing() throws Exception {
         assertAlike(host -> {
             WriterNode node = host.node();
-            data.load(node, "stopped", LZ4, SIZE_TIERED);
+            data.load(node, "stopped", LZ4, IDLE);
             int logged = node.node().log().length();
             CompletableFuture<Void> compaction = beginCompaction(node, "stopped");
             node.stopCompaction("stopped");
@@ -267,7 +271,7 @@ class WriterFaultsOnNodesIT {
         SmallDisk.assumeAllowed(folder);
         assertAlike(host -> {
             WriterNode node = host.node();
-            data.load(node, "filled", LZ4, SIZE_TIERED);
+            data.load(node, "filled", LZ4, IDLE);
             int logged = node.node().log().length();
             CompletableFuture<Void> compaction = beginCompaction(node, "filled");
             host.disk.fillUnder(node, "filled");
@@ -286,12 +290,52 @@ class WriterFaultsOnNodesIT {
         });
     }
 
+    /** Here it is the chunk that can't be written: an {@code FSWriteError}, at which the policy stops the node. */
+    @Test
+    void aFileThatMayNotGrowStopsTheNodeAsInStock() throws Exception {
+        assertAlike(host -> {
+            WriterNode node = host.node();
+            data.load(node, "limited", LZ4, IDLE);
+            int logged = node.node().log().length();
+            CompletableFuture<Void> compaction = beginCompaction(node, "limited");
+            node.compactionThroughput(1);
+            limitBetweenChunks(node, "limited");
+            Outcome outcome = Outcome.of(node, logged, failed(compaction), "limited");
+            assertThat(outcome.serves()).isFalse();
+            assertThat(outcome.gossips()).isFalse();
+            if (host.patched) {
+                node.awaitNoSlotInUse();
+            }
+            node.terminate(STOP_SECONDS);
+
+            data.assertReadBack(host.node(), "limited");
+            compactsNow(host, "limited");
+            return outcome;
+        });
+    }
+
+    /** Lets the newest data file grow no more, from a moment when the compaction is held up and no chunk half written. */
+    private static void limitBetweenChunks(WriterNode node, String table) throws InterruptedException {
+        long size;
+        do {
+            size = node.newestDataFile(table);
+            TimeUnit.MILLISECONDS.sleep(20);
+        } while (size == 0 || size != node.newestDataFile(table));
+        node.pause();
+        try {
+            TimeUnit.MILLISECONDS.sleep(20);
+            node.limitFileSize(node.newestDataFile(table));
+        } finally {
+            node.resume();
+        }
+    }
+
     @Test
     void aDiskThatFillsUpDuringAFlushIsReactedToAsInStock() throws Exception {
         SmallDisk.assumeAllowed(folder);
         assertAlike(host -> {
             WriterNode node = host.node();
-            CompactionData.createTable(node, "flushed", SLOW_ZSTD, SIZE_TIERED);
+            CompactionData.createTable(node, "flushed", SLOW_ZSTD, IDLE);
             Writes writes = new Writes(node, "flushed");
             writes.write(10_000);
             Set<Integer> acknowledged = writes.acknowledged();
@@ -328,7 +372,7 @@ class WriterFaultsOnNodesIT {
     private static Object endsUnderLoad(Host host, String table, boolean drains) throws Exception {
         WriterNode node = host.node();
         String compacted = table + "_compacted";
-        data.load(node, compacted, LZ4, SIZE_TIERED);
+        data.load(node, compacted, LZ4, IDLE);
         CompactionData.createTable(node, table, LZ4, "{'class': 'SizeTieredCompactionStrategy', 'min_threshold': 2}");
         Writes writes = new Writes(node, table);
         CompletableFuture<Void> writing = CompletableFuture.runAsync(
