@@ -23,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(600)
 class JoiningNodeIT {
     private static final String TABLE = "moved";
+    private static final int CHUNK_BYTES = 16 << 10;
     private static final String LZ4 = "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}";
     /** The node that joins must not compact what it is sent. */
     private static final String IDLE = "{'class': 'SizeTieredCompactionStrategy', 'enabled': false}";
@@ -63,10 +64,12 @@ class JoiningNodeIT {
         }
         SSTableFiles.assertSame("what was streamed", stockJoined.files(TABLE), patchedJoined.files(TABLE));
         assertThat(stockJoined.files(TABLE)).hasSize(CompactionData.SSTABLES);
-        assertThat(patchedJoined.metric("writer_chunks_total"))
-                .as("chunks on writer threads of the node that has joined")
-                .isGreaterThan(size(patchedJoined) / (16 << 10) / 2);
+        if (version.startsWith(
+                "4")) { // 6.0 loads the last of the patched classes when it has started, after it has joined
+            assertChunks(patchedJoined, 0);
+        }
 
+        long chunks = patched.metric("writer_chunks_total");
         for (WriterNode node : List.of(stock, patched)) {
             awaitTwo(node);
             assertThat(node.storage("forceKeyspaceCleanup", 1, CompactionData.KEYSPACE, new String[] {TABLE}))
@@ -74,6 +77,7 @@ class JoiningNodeIT {
                     .isEqualTo(0);
         }
         SSTableFiles.assertSame("what cleanup has left", stock.files(TABLE), patched.files(TABLE));
+        assertChunks(patched, chunks);
         assertThat(size(stock)).isBetween(before / 3, before * 2 / 3);
         System.out.println("[writer] " + version + ": of " + before + " bytes, " + size(stockJoined) + " and "
                 + size(patchedJoined) + " were streamed, " + size(stock) + " and " + size(patched)
@@ -86,6 +90,13 @@ class JoiningNodeIT {
                     .as("errors of %s", node)
                     .isEmpty();
         }
+    }
+
+    /** Sees that most chunks of what a node has written were written on its writer threads. */
+    private static void assertChunks(WriterNode node, long before) {
+        assertThat(node.metric("writer_chunks_total") - before)
+                .as("chunks on writer threads of %s", node)
+                .isGreaterThan(size(node) / CHUNK_BYTES / 2);
     }
 
     private WriterNode start(WriterNode node) {
