@@ -44,7 +44,7 @@ import javax.management.remote.JMXServiceURL;
  */
 public final class CassandraNode implements AutoCloseable {
     private static final InetAddress LOOPBACK = InetAddress.getLoopbackAddress();
-    private static final Duration START_LIMIT = Duration.ofMinutes(2);
+    private static final Duration START_LIMIT = Duration.ofMinutes(4);
     private static final Duration STOP_LIMIT = Duration.ofSeconds(20);
     private static final Duration REQUEST_LIMIT = Duration.ofSeconds(30);
     private static final long POLL_MILLIS = 50;
@@ -229,6 +229,7 @@ public final class CassandraNode implements AutoCloseable {
                         .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, REQUEST_LIMIT)
                         .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, REQUEST_LIMIT)
                         .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, REQUEST_LIMIT)
+                        .withDuration(DefaultDriverOption.CONNECTION_CONNECT_TIMEOUT, REQUEST_LIMIT)
                         // the driver would wait a second for more schema changes after each
                         .withBoolean(DefaultDriverOption.METADATA_SCHEMA_ENABLED, false)
                         // and two to say good-bye
@@ -441,6 +442,14 @@ public final class CassandraNode implements AutoCloseable {
         if (java >= 12 && java < 24) { // 4.x installs a security manager; from 24 on there is none to install
             command.add("-Djava.security.manager=allow");
         }
+        // a node that is alone has nobody to wait for, neither at its start nor at its end; the last of equal
+        // properties counts
+        command.add("-Dcassandra.ring_delay_ms=0");
+        command.add("-Dcassandra.skip_wait_for_gossip_to_settle=0");
+        command.add("-Dcassandra.superuser_setup_delay_ms=0");
+        command.add("-Dcassandra.shutdown_announce_in_ms=0");
+        command.add("-Dcassandra.config.allow_system_properties=true");
+        command.add("-Dcassandra.settings.discovery_timeout=0s");
         command.addAll(builder.beforeJamm);
         command.add("-javaagent:" + release.jar("jamm"));
         command.addAll(builder.afterJamm);
@@ -452,13 +461,6 @@ public final class CassandraNode implements AutoCloseable {
         command.add("-Dlogback.configurationFile=logback.xml");
         command.add("-Dcassandra.jmx.local.port=" + jmxPort);
         command.add("-Dcassandra-foreground=yes"); // otherwise Cassandra closes the standard streams
-        // a node that is alone has nobody to wait for, neither at its start nor at its end
-        command.add("-Dcassandra.ring_delay_ms=0");
-        command.add("-Dcassandra.skip_wait_for_gossip_to_settle=0");
-        command.add("-Dcassandra.superuser_setup_delay_ms=0");
-        command.add("-Dcassandra.shutdown_announce_in_ms=0");
-        command.add("-Dcassandra.config.allow_system_properties=true");
-        command.add("-Dcassandra.settings.discovery_timeout=0s");
         command.add("-cp");
         command.add(Stream.of(builder.classPathFirst, List.of(folder.resolve("conf")), release.jars())
                 .flatMap(List::stream)

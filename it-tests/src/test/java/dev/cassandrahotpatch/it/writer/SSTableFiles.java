@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.it.writer;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -10,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -55,6 +58,24 @@ record SSTableFiles(SortedMap<String, Path> components) {
                 .toList();
     }
 
+    /** What is done to each SSTable of a table is done in no certain order, so they are matched by their digests. */
+    static void assertSame(String table, List<SSTableFiles> expected, List<SSTableFiles> actual) {
+        List<SSTableFiles> ofStock = byDigest(expected);
+        List<SSTableFiles> ofPatched = byDigest(actual);
+        assertThat(ofPatched).as("SSTables of %s", table).hasSameSizeAs(ofStock);
+        for (int i = 0; i < ofStock.size(); i++) {
+            assertThat(ofStock.get(i).differences(ofPatched.get(i)))
+                    .as("differences in %s", table)
+                    .isEmpty();
+        }
+    }
+
+    private static List<SSTableFiles> byDigest(List<SSTableFiles> sstables) {
+        return sstables.stream()
+                .sorted(Comparator.comparing(SSTableFiles::digest))
+                .toList();
+    }
+
     /** Where two SSTables' components differ, or which only one has; empty if they are equal. */
     List<String> differences(SSTableFiles other) {
         if (!components.keySet().equals(other.components.keySet())) {
@@ -76,7 +97,7 @@ record SSTableFiles(SortedMap<String, Path> components) {
     }
 
     /** The checksum of {@code Data.db} that was written beside it. */
-    String digest() {
+    private String digest() {
         try {
             return Files.readString(components.get("Digest.crc32"));
         } catch (IOException e) {

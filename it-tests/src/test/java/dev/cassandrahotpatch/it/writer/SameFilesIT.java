@@ -10,7 +10,6 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -106,6 +105,9 @@ class SameFilesIT {
             if (patched != null) {
                 patched.awaitNoSlotInUse();
                 for (WriterNode node : nodes()) {
+                    assertThat(node.verify(false))
+                            .as("verify of all SSTables of %s", node)
+                            .isEqualTo(0);
                     assertThat(node.node().log().lines().filter(line -> line.startsWith("ERROR")))
                             .as("errors of %s", node)
                             .isEmpty();
@@ -175,6 +177,7 @@ class SameFilesIT {
         assertThat(Math.abs(ofStock.size() - ofPatched.size())).isLessThanOrEqualTo(1);
         assertThat(sizes(ofPatched))
                 .allSatisfy(size -> assertThat(size).isLessThan(Collections.max(sizes(ofStock)) + POOL_BYTES));
+        data.assertReadBack(patched, "leveled");
     }
 
     /**
@@ -213,7 +216,6 @@ class SameFilesIT {
         }
         assertSame("rewritten");
         for (WriterNode node : nodes()) {
-            assertDone(node, "verify", true, false, false, false, false, false, CompactionData.KEYSPACE, table);
             data.assertReadBack(node, "rewritten");
         }
     }
@@ -300,23 +302,10 @@ class SameFilesIT {
         }
     }
 
-    /** What is done to each SSTable of a table is done in no certain order, so they are matched by their digests. */
     private static List<SSTableFiles> assertSame(String table) {
-        List<SSTableFiles> ofStock = byDigest(stock.files(table));
-        List<SSTableFiles> ofPatched = byDigest(patched.files(table));
-        assertThat(ofPatched).as("SSTables of %s", table).hasSameSizeAs(ofStock);
-        for (int i = 0; i < ofStock.size(); i++) {
-            assertThat(ofStock.get(i).differences(ofPatched.get(i)))
-                    .as("differences in %s", table)
-                    .isEmpty();
-        }
+        List<SSTableFiles> ofPatched = patched.files(table);
+        SSTableFiles.assertSame(table, stock.files(table), ofPatched);
         return ofPatched;
-    }
-
-    private static List<SSTableFiles> byDigest(List<SSTableFiles> sstables) {
-        return sstables.stream()
-                .sorted(Comparator.comparing(SSTableFiles::digest))
-                .toList();
     }
 
     private static List<Long> sizes(List<SSTableFiles> sstables) {

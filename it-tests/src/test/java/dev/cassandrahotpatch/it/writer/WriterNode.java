@@ -3,8 +3,12 @@ package dev.cassandrahotpatch.it.writer;
 
 import dev.cassandrahotpatch.it.CassandraNode;
 import dev.cassandrahotpatch.it.CassandraRelease;
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
+import java.lang.management.ThreadMXBean;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.URI;
@@ -12,8 +16,11 @@ import java.net.URL;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -49,12 +56,30 @@ final class WriterNode implements AutoCloseable {
      * @param yaml lines for {@code cassandra.yaml}
      */
     static WriterNode start(String version, boolean patched, Path home, String yaml) {
-        int storagePort = storagePort(home);
-        CassandraNode.Builder builder = CassandraNode.of(CassandraRelease.of(version))
-                // the last of equal keys counts; 6.0 looks for its cluster where it was before
-                .yaml("storage_port: " + storagePort)
+        // 6.0 looks for its cluster where it was before
+        return start(CassandraRelease.of(version), patched, home, storagePort(home), yaml);
+    }
+
+    /** Starts a node that is to join this one's cluster, as {@link #start(String, boolean, Path, String)} does. */
+    WriterNode startBeside(Path newHome, String yaml) {
+        return start(
+                node.release(),
+                isPatched(),
+                newHome,
+                storagePort(home),
+                yaml,
+                // time to learn of the other and of its ring
+                "-Dcassandra.ring_delay_ms=5000",
+                "-Dcassandra.settings.discovery_timeout=30s");
+    }
+
+    private static WriterNode start(
+            CassandraRelease release, boolean patched, Path home, int seed, String yaml, String... options) {
+        CassandraNode.Builder builder = CassandraNode.of(release)
+                // the last of equal keys counts
+                .yaml("storage_port: " + storagePort(home))
                 .yaml("seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider,"
-                        + " parameters: [{seeds: '127.0.0.1:" + storagePort + "'}]}]")
+                        + " parameters: [{seeds: '127.0.0.1:" + seed + "'}]}]")
                 .yaml("data_file_directories: ['" + home.resolve("data") + "']")
                 .yaml("commitlog_directory: " + home.resolve("commitlog"))
                 .yaml("saved_caches_directory: " + home.resolve("saved_caches"))
@@ -68,7 +93,7 @@ final class WriterNode implements AutoCloseable {
                 .yaml("range_request_timeout: 60s")
                 .yaml("write_request_timeout: 60s")
                 .yaml("cas_contention_timeout: 60s");
-        builder.yaml(yaml);
+        builder.yaml(yaml).afterJamm(options);
         int metricsPort = 0;
         if (patched) {
             metricsPort = freePort();
@@ -155,8 +180,14 @@ final class WriterNode implements AutoCloseable {
         }
     }
 
-    void stopCompactions() {
-        invoke(COMPACTIONS, "stopCompaction", "COMPACTION");
+    /** Stops what compacts a table, by its kind: up to 4.1 it is a compaction, since 5.0 a major one. */
+    void stopCompaction(String table) {
+        String kind = compactions().stream()
+                .filter(running -> table.equals(running.get("columnfamily")))
+                .map(running -> running.get("taskType"))
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException("nothing compacts " + table + " on " + this));
+        invoke(COMPACTIONS, "stopCompaction", kind.toUpperCase(Locale.ROOT).replace(' ', '_'));
     }
 
     /** Limits compactions to so many MiB a second; 0 is no limit. */
@@ -166,6 +197,16 @@ final class WriterNode implements AutoCloseable {
         } catch (JMException | IOException e) {
             throw new IllegalStateException("can't set the throughput of " + this, e);
         }
+    }
+
+    /**
+     * Has every value of every SSTable read and held against its checksum; returns 0 if all is well.
+     *
+     * @param owned whether the node must own each key, too
+     * @param tables all there are, if none is given
+     */
+    Object verify(boolean owned, String... tables) {
+        return storage("verify", true, false, false, false, owned, false, CompactionData.KEYSPACE, tables);
     }
 
     /** Loads copies of SSTables. */
@@ -242,6 +283,78 @@ final class WriterNode implements AutoCloseable {
                 () -> Optional.of(metric("writer_slots_used")).filter(used -> used == 0));
     }
 
+    /** Waits until the patch has given back all that it had: slots, memory and threads. */
+    void awaitNothingHeld() {
+        awaitNoSlotInUse();
+        node.await(
+                "the end of the slots' memory",
+                () -> Optional.of(metric("writer_slots_size_bytes")).filter(bytes -> bytes == 0));
+        node.await(
+                "the end of the writer threads",
+                () -> Optional.of(threads())
+                        .filter(names -> names.stream().noneMatch(name -> name.startsWith("hotpatch-sstable-writer"))));
+    }
+
+    private List<String> threads() {
+        try {
+            ThreadMXBean bean = ManagementFactory.newPlatformMXBeanProxy(
+                    node.jmx(), ManagementFactory.THREAD_MXBEAN_NAME, ThreadMXBean.class);
+            return Stream.of(bean.getThreadInfo(bean.getAllThreadIds()))
+                    .filter(Objects::nonNull) // ended in between
+                    .map(ThreadInfo::getThreadName)
+                    .toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Stops all threads of the process, wherever they are, until {@link #resume()}. */
+    void pause() {
+        signal("-STOP");
+    }
+
+    void resume() {
+        signal("-CONT");
+    }
+
+    private void signal(String signal) {
+        run("kill", signal, Long.toString(node.pid()));
+    }
+
+    /** From now on, no file of the process may grow beyond a size. */
+    void limitFileSize(long bytes) {
+        run("prlimit", "--pid", Long.toString(node.pid()), "--fsize=" + bytes);
+    }
+
+    private static void run(String... command) {
+        try {
+            int exit = new ProcessBuilder(command)
+                    .inheritIO()
+                    .start()
+                    .onExit()
+                    .join()
+                    .exitValue();
+            if (exit != 0) {
+                throw new IllegalStateException(String.join(" ", command) + " has failed");
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** The size of the data file of a table that was written to last, 0 if there is none. */
+    long newestDataFile(String table) {
+        try (Stream<Path> files = Files.list(tableFolder(table))) {
+            return files.map(Path::toFile)
+                    .filter(file -> file.getName().endsWith("-Data.db"))
+                    .max(Comparator.comparing(File::lastModified))
+                    .map(File::length)
+                    .orElse(0L);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     /** Kills the process, which gets no chance to do anything about it. */
     void kill() throws InterruptedException {
         ProcessHandle process = ProcessHandle.of(node.pid()).orElseThrow();
@@ -258,7 +371,7 @@ final class WriterNode implements AutoCloseable {
 
     private void awaitEnd(ProcessHandle process, int seconds) throws InterruptedException {
         long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (process.isAlive()) {
+        while (process.isAlive() || node.isAlive()) { // the second learns of it a little later
             if (System.nanoTime() > limit) {
                 throw new AssertionError(this + " still runs after " + seconds + " s");
             }
