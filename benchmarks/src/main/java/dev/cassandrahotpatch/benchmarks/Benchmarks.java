@@ -137,7 +137,7 @@ public final class Benchmarks {
                                 "Bytes allocated for a response",
                                 "gc.alloc.rate.norm",
                                 "B/op",
-                                "All that `ReadResponse` allocates to serialise one partition; rows of 1,000 bytes. Upstream is"
+                                "All that `ReadResponse` allocates to serialise one partition; rows of 1,000 bytes, a maximum heap of 8 GiB. Upstream is"
                                         + " 6.0's algorithm. The floor starts with an array of just the right size, which only"
                                         + " somebody who knows the size beforehand can.")
                         .table("Time for a response", "The same runs; one thread."),

@@ -203,7 +203,10 @@ final class JmhBenchmark {
         System.out.println("[benchmarks] Cassandra " + release + ": " + name);
         Path results = Files.createTempFile("jmh", ".json");
         List<String> forkOptions = new ArrayList<>(CassandraNode.openModules());
-        forkOptions.addAll(List.of("-Xms1g", "-Xmx1g"));
+        // response_buffer_sizing keeps arrays by the size of the heap, so it has to be that of a node; with a small
+        // young
+        // generation hardly any of it is ever used
+        forkOptions.addAll(List.of("-Xms1g", "-Xmx8g", "-Xmn512m"));
         forkOptions.addAll(
                 List.of("-Djmh.executor=CUSTOM", "-Djmh.executor.class=" + CassandraThreads.class.getName()));
         if (withAgent) {
