@@ -57,7 +57,9 @@ class WriterFaultsOnNodesIT {
     private static final String IDLE = "{'class': 'SizeTieredCompactionStrategy', 'enabled': false}";
 
     private static final int SLOW_MEBIBYTES = 8;
-    private static final int DISK_MEBIBYTES = 400;
+    /** Room for what all tests leave behind them, so that no compaction finds too little to begin. */
+    private static final int DISK_MEBIBYTES = 900;
+
     private static final int STOP_SECONDS = 60;
     private static final int FAIL_SECONDS = 120;
     /** As an operator would have it; and the commit log on disk at once, so that a kill loses nothing acknowledged. */
@@ -314,19 +316,27 @@ class WriterFaultsOnNodesIT {
         });
     }
 
-    /** Lets the newest data file grow no more, from a moment when the compaction is held up and no chunk half written. */
+    /**
+     * Lets the newest data file grow no more, from a moment when the compaction is held up and no chunk half written: a thread
+     * is stopped when it comes out of a write, and that may be the one between a chunk and its checksum.
+     */
     private static void limitBetweenChunks(WriterNode node, String table) throws InterruptedException {
-        long size;
-        do {
-            size = node.newestDataFile(table);
+        while (true) {
+            long size = node.newestDataFile(table);
             TimeUnit.MILLISECONDS.sleep(20);
-        } while (size == 0 || size != node.newestDataFile(table));
-        node.pause();
-        try {
-            TimeUnit.MILLISECONDS.sleep(20);
-            node.limitFileSize(node.newestDataFile(table));
-        } finally {
-            node.resume();
+            if (size == 0 || size != node.newestDataFile(table)) {
+                continue;
+            }
+            node.pause();
+            try {
+                TimeUnit.MILLISECONDS.sleep(20);
+                if (size == node.newestDataFile(table)) {
+                    node.limitFileSize(size);
+                    return;
+                }
+            } finally {
+                node.resume();
+            }
         }
     }
 
