@@ -50,6 +50,7 @@ public final class WholeNodes {
                             "Nine reads by key of 20,000 rows in SSTables and one write, 128 at a time; key cache on."
                                     + loadOnSameCores,
                             KeyReads::new)
+                    .countLockWaits()
                     .measure(length));
         }
         if (patch.isEmpty() || patch.equals("response_buffer_sizing")) {

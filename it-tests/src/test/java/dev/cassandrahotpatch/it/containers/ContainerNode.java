@@ -3,6 +3,7 @@ package dev.cassandrahotpatch.it.containers;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.github.dockerjava.api.DockerClient;
+import com.github.dockerjava.api.model.PortBinding;
 import dev.cassandrahotpatch.it.AgentJar;
 import dev.cassandrahotpatch.it.CassandraNode;
 import dev.cassandrahotpatch.it.HotpatchTable;
@@ -54,6 +55,11 @@ final class ContainerNode extends GenericContainer<ContainerNode> {
     ContainerNode(String image) {
         super(image);
         withExposedPorts(CQL_PORT);
+        // otherwise all that the image exposes would be open on every interface of this machine
+        withCreateContainerCmdModifier(container -> container
+                .getHostConfig()
+                .withPublishAllPorts(false)
+                .withPortBindings(PortBinding.parse("127.0.0.1::" + CQL_PORT)));
         withEnv("MAX_HEAP_SIZE", "512M");
         withEnv("HEAP_NEWSIZE", "128M");
         waitingFor(new AbstractWaitStrategy() {
