@@ -68,6 +68,8 @@ public final class ChunkQueue implements Runnable {
     private int batch;
     /** Whether this queue has joined the users of {@link ChunkSlots}. */
     private boolean joined;
+    /** The period in which {@link ChunkProducers} has been told of this producer last. */
+    private long countedIn;
 
     private boolean released;
     /** What writing a chunk threw. It stays: after it the file is short of a chunk, and must never be completed. */
@@ -136,6 +138,16 @@ public final class ChunkQueue implements Runnable {
             }
             if (!joined) {
                 join(chunk.capacity());
+            }
+            long period = ChunkProducers.periodOf(System.nanoTime());
+            if (period != countedIn) {
+                countedIn = period;
+                ChunkProducers.SHARED.count(period);
+            }
+            if (!scheduled && !ChunkThreads.haveCoreForOneMore()) {
+                reduceTo(0);
+                throwFailure();
+                return null;
             }
             if (!served && waiting.size() >= batch) {
                 // every server is busy elsewhere: no gain in a long queue, whose chunks would leave the cache
@@ -210,6 +222,7 @@ public final class ChunkQueue implements Runnable {
         } finally {
             served = false;
             scheduled = false;
+            ChunkThreads.served();
             progress.signalAll(); // whoever counted on this server goes on alone
             lock.unlock();
         }

@@ -13,14 +13,26 @@ import java.util.concurrent.atomic.AtomicInteger;
 final class ChunkThreads {
     private static final int KEEP_SECONDS = 5;
     private static final AtomicInteger STARTED = new AtomicInteger();
-    private static final ThreadPoolExecutor THREADS = pool(most());
+    private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+    /** What the operator has set, or 0. */
+    private static final int THREADS_SET = Integer.getInteger(ChunkQueue.SETTINGS + "threads", 0);
+
+    private static final ThreadPoolExecutor THREADS = pool(THREADS_SET > 0 ? THREADS_SET : Math.max(2, PROCESSORS / 2));
+    /** Queues that are served or wait to be. */
+    private static final AtomicInteger SERVED = new AtomicInteger();
 
     private ChunkThreads() {}
+
+    /** Whether one more server would have a core for itself; always, if the operator has set how many there may be. */
+    static boolean haveCoreForOneMore() {
+        return THREADS_SET > 0 || ChunkProducers.SHARED.active() + SERVED.get() < PROCESSORS;
+    }
 
     /** Has a queue served; says whether it will be. If not, the producer has to do the work itself. Never throws. */
     static boolean serve(ChunkQueue queue) {
         try {
             THREADS.execute(queue);
+            SERVED.incrementAndGet();
             return true;
         } catch (RuntimeException
                 | Error e) { // no thread to be had, for whatever reason: that is an answer, not a failure
@@ -28,9 +40,9 @@ final class ChunkThreads {
         }
     }
 
-    private static int most() {
-        int threads = Integer.getInteger(ChunkQueue.SETTINGS + "threads", 0);
-        return threads > 0 ? threads : Math.max(2, Runtime.getRuntime().availableProcessors() / 2);
+    /** Called by a queue that was served and is no more. */
+    static void served() {
+        SERVED.decrementAndGet();
     }
 
     private static ThreadPoolExecutor pool(int most) {

@@ -57,8 +57,12 @@ final class AsyncSSTableWriter {
                     "writer_bytes", 4 << 20, 64 << 10, 1 << 30, "bytes of chunks that one writer may have in flight"))
             .setting(new Setting(
                     "total_bytes", 64 << 20, 1 << 20, 1L << 36, "bytes of chunks that all writers may have in flight"))
-            .setting(
-                    new Setting("threads", 0, 0, 1024, "writer threads at most; 0: half of the processors, at least 2"))
+            .setting(new Setting(
+                    "threads",
+                    0,
+                    0,
+                    1024,
+                    "writer threads at most; 0: as many as have a processor that no producer needs"))
             .setting(new Setting(
                     "force_bytes", 0, 0, 1L << 40, "forces a file to disk after so many uncompressed bytes; 0: never"))
             .site(Site.ofClass(BUFFERED.replace('/', '.'))
