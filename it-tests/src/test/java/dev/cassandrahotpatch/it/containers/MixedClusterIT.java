@@ -119,6 +119,8 @@ class MixedClusterIT {
             ContainerNode container = cluster.replace(node, patched)
                     .withExtraOptions(
                             "-Dcassandra.hotpatch.async_sstable_writer=true",
+                            // also where streams from both other nodes leave no core idle
+                            "-Dcassandra.hotpatch.async_sstable_writer.threads=2",
                             "-Dcassandra.hotpatch.prometheus.port=" + METRICS_PORT,
                             "-Dcassandra.hotpatch.prometheus.host=0.0.0.0");
             if (node == C) {
