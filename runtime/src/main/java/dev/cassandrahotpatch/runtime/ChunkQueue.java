@@ -33,11 +33,17 @@ public final class ChunkQueue implements Runnable {
     private static final long WRITER_BYTES = Long.getLong(SETTINGS + "writer_bytes", 4L << 20);
     private static final long FORCE_BYTES = Long.getLong(SETTINGS + "force_bytes", 0);
 
-    /** A server is woken for this many bytes at a time: few wake-ups, and the chunks are still in the cache. */
-    private static final int BATCH_BYTES = 128 << 10;
+    /**
+     * A server that waits is woken for this many bytes at a time: to wake a sleeping thread costs the producer more than to fill
+     * some chunks, so it is to be rare.
+     */
+    private static final int BATCH_BYTES = 1 << 20;
 
-    private static final int BATCH_CHUNKS = 8;
-    /** How long a server stays with a file that has nothing, or less than a batch, to write. */
+    private static final int BATCH_CHUNKS = 64;
+    /**
+     * How long a server stays with a file that has nothing, or less than a batch, to write. Then it takes what there is, so that
+     * a producer that needs longer for a batch need not wake it at all.
+     */
     private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private static final int NOBODY = -1;

@@ -53,6 +53,7 @@ final class AsyncSSTableWriter {
             .calls(RUNTIME.replace('/', '.') + "AsyncSSTableWriterCounters")
             .calls(RUNTIME.replace('/', '.') + "ChunkSlots")
             .calls(RUNTIME.replace('/', '.') + "ChunkThreads")
+            .calls(RUNTIME.replace('/', '.') + "ChunkProducers")
             .setting(new Setting(
                     "writer_bytes", 4 << 20, 64 << 10, 1 << 30, "bytes of chunks that one writer may have in flight"))
             .setting(new Setting(
