@@ -13,8 +13,17 @@ class ChunkProducersTest {
     void thoseWhoComeAreCountedAtOnce() {
         count(7, 1);
         assertThat(producers.active()).isEqualTo(1);
-        count(7, 2);
+        count(7, 3);
         assertThat(producers.active()).isEqualTo(3);
+    }
+
+    @Test
+    void aThreadWithManyFilesIsCountedOnce() {
+        count(7, 1);
+        count(7, 1);
+        producers.count(7);
+        producers.count(7);
+        assertThat(producers.active()).isEqualTo(2);
     }
 
     @Test
@@ -35,9 +44,8 @@ class ChunkProducersTest {
 
     @Test
     void aThreadThatComesLateWithAPeriodThatIsOverStillCounts() {
-        count(7, 2);
         count(8, 2);
-        count(7, 1);
+        producers.count(7, -3);
         assertThat(producers.active()).isEqualTo(3);
         count(9, 1);
         assertThat(producers.active()).isEqualTo(3);
@@ -50,9 +58,10 @@ class ChunkProducersTest {
                 .isBetween(7L, 8L);
     }
 
-    private void count(long period, int times) {
-        for (int i = 0; i < times; i++) {
-            producers.count(period);
+    /** Counts threads of so many ids, which no real thread has. */
+    private void count(long period, int threads) {
+        for (int i = 1; i <= threads; i++) {
+            producers.count(period, -1_000 - i);
         }
     }
 }

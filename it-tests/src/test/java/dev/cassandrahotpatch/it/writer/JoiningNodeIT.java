@@ -66,7 +66,10 @@ class JoiningNodeIT {
         assertThat(stockJoined.files(TABLE)).hasSize(CompactionData.SSTABLES);
         if (version.startsWith(
                 "4")) { // 6.0 loads the last of the patched classes when it has started, after it has joined
-            assertChunks(patchedJoined, 0);
+            // streams on every core leave none to a writer thread most of the time
+            assertThat(patchedJoined.metric("writer_chunks_total"))
+                    .as("chunks on writer threads")
+                    .isPositive();
         }
 
         long chunks = patched.metric("writer_chunks_total");
