@@ -7,7 +7,6 @@ import com.datastax.oss.driver.api.core.cql.BatchStatement;
 import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
 import com.datastax.oss.driver.api.core.cql.BatchType;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
-import java.nio.ByteBuffer;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -39,7 +38,7 @@ final class GrowingPartitions implements Workload {
             BatchStatementBuilder batch = BatchStatement.builder(BatchType.UNLOGGED);
             rows[id] = ROWS_AT_FIRST + random.nextInt(2 * PAGE_ROWS);
             for (int row = 0; row < rows[id]; row++) {
-                batch.addStatement(insert.bind(id, row, value()));
+                batch.addStatement(insert.bind(id, row, Workload.value(random, VALUE_BYTES)));
             }
             cql.execute(batch.build());
         }
@@ -49,7 +48,7 @@ final class GrowingPartitions implements Workload {
     public CompletionStage<?> next() {
         int id = random.nextInt(PARTITIONS);
         if (random.nextInt(10) == 0) {
-            return cql.executeAsync(insert.bind(id, rows[id]++, value()));
+            return cql.executeAsync(insert.bind(id, rows[id]++, Workload.value(random, VALUE_BYTES)));
         }
         return cql.executeAsync(select.bind(id).setPageSize(PAGE_ROWS)).thenCompose(GrowingPartitions::otherPages);
     }
@@ -58,11 +57,5 @@ final class GrowingPartitions implements Workload {
         return page.hasMorePages()
                 ? page.fetchNextPage().thenCompose(GrowingPartitions::otherPages)
                 : CompletableFuture.completedFuture(page);
-    }
-
-    private ByteBuffer value() {
-        byte[] value = new byte[VALUE_BYTES];
-        random.nextBytes(value);
-        return ByteBuffer.wrap(value);
     }
 }

@@ -3,7 +3,6 @@ package dev.cassandrahotpatch.benchmarks.node;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
-import java.nio.ByteBuffer;
 import java.util.Random;
 import java.util.concurrent.CompletionStage;
 
@@ -27,14 +26,14 @@ final class KeyReads implements Workload {
         select = cql.prepare("SELECT value FROM " + KEYSPACE + ".rows WHERE key = ?");
         insert = cql.prepare("INSERT INTO " + KEYSPACE + ".rows (key, value) VALUES (?, ?)");
         for (int key = 0; key < ROWS; key++) {
-            cql.execute(insert.bind(key, value()));
+            cql.execute(insert.bind(key, Workload.value(random, VALUE_BYTES)));
         }
     }
 
     @Override
     public CompletionStage<?> next() {
         if (random.nextInt(10) == 0) {
-            return cql.executeAsync(insert.bind(newest++, value()));
+            return cql.executeAsync(insert.bind(newest++, Workload.value(random, VALUE_BYTES)));
         }
         int key = random.nextInt(ROWS);
         return cql.executeAsync(select.bind(key)).thenAccept(rows -> {
@@ -42,11 +41,5 @@ final class KeyReads implements Workload {
                 throw new IllegalStateException("row " + key + " is missing");
             }
         });
-    }
-
-    private ByteBuffer value() {
-        byte[] value = new byte[VALUE_BYTES];
-        random.nextBytes(value);
-        return ByteBuffer.wrap(value);
     }
 }

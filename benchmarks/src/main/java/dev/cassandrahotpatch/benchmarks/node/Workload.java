@@ -3,6 +3,8 @@ package dev.cassandrahotpatch.benchmarks.node;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import dev.cassandrahotpatch.it.CassandraNode;
+import java.nio.ByteBuffer;
+import java.util.Random;
 import java.util.concurrent.CompletionStage;
 
 /** What clients ask of a node: the same of every node, from a seed. To be used by one thread. */
@@ -15,6 +17,13 @@ interface Workload {
 
     /** Sends the next request; completes when it is answered as it should be. */
     CompletionStage<?> next();
+
+    /** A value that does not compress. */
+    static ByteBuffer value(Random random, int bytes) {
+        byte[] value = new byte[bytes];
+        random.nextBytes(value);
+        return ByteBuffer.wrap(value);
+    }
 
     /** Makes the keyspace, and has everything that was loaded lie in SSTables. */
     static void prepare(CassandraNode node, Workload workload) {

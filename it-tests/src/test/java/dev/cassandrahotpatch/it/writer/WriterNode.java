@@ -187,7 +187,7 @@ final class WriterNode implements AutoCloseable {
                 .map(running -> running.get("taskType"))
                 .findFirst()
                 .orElseThrow(() -> new IllegalStateException("nothing compacts " + table + " on " + this));
-        invoke(COMPACTIONS, "stopCompaction", kind.toUpperCase(Locale.ROOT).replace(' ', '_'));
+        node.invoke(COMPACTIONS, "stopCompaction", kind.toUpperCase(Locale.ROOT).replace(' ', '_'));
     }
 
     /** Limits compactions to so many MiB a second; 0 is no limit. */
@@ -211,7 +211,7 @@ final class WriterNode implements AutoCloseable {
 
     /** Loads copies of SSTables. */
     void importSSTables(String table, Path from) {
-        Object failed = invoke(
+        Object failed = node.invoke(
                 "org.apache.cassandra.db:type=ColumnFamilies,keyspace=" + CompactionData.KEYSPACE + ",columnfamily="
                         + table,
                 "importNewSSTables",
@@ -230,7 +230,7 @@ final class WriterNode implements AutoCloseable {
 
     /** Calls an operation of the MBean that nodetool calls. */
     Object storage(String operation, Object... arguments) {
-        return invoke(STORAGE, operation, arguments);
+        return node.invoke(STORAGE, operation, arguments);
     }
 
     /** Reads an attribute of the MBean that nodetool reads. */
@@ -239,22 +239,6 @@ final class WriterNode implements AutoCloseable {
             return node.jmx().getAttribute(new ObjectName(STORAGE), attribute);
         } catch (JMException | IOException e) {
             throw new IllegalStateException("no " + attribute + " from " + this, e);
-        }
-    }
-
-    private Object invoke(String bean, String operation, Object... arguments) {
-        String[] signature = Stream.of(arguments)
-                .map(argument -> argument instanceof Boolean
-                        ? boolean.class
-                        : argument instanceof Integer
-                                ? int.class
-                                : argument instanceof Set ? Set.class : argument.getClass())
-                .map(Class::getName)
-                .toArray(String[]::new);
-        try {
-            return node.jmx().invoke(new ObjectName(bean), operation, arguments, signature);
-        } catch (JMException | IOException e) {
-            throw new IllegalStateException(operation + " has failed on " + this + ": " + e, e);
         }
     }
 
