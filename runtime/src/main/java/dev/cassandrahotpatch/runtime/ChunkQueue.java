@@ -34,17 +34,16 @@ public final class ChunkQueue implements Runnable {
     private static final long FORCE_BYTES = Long.getLong(SETTINGS + "force_bytes", 0);
 
     /**
-     * A server that waits is woken for this many bytes at a time: to wake a sleeping thread costs the producer more than to fill
-     * some chunks, so it is to be rare.
+     * A server that sleeps is woken for this many bytes at a time: to wake a thread costs the producer more than to fill some
+     * chunks, so it is to be rare.
      */
     private static final int BATCH_BYTES = 1 << 20;
 
     private static final int BATCH_CHUNKS = 64;
-    /**
-     * How long a server stays with a file that has nothing, or less than a batch, to write. Then it takes what there is, so that
-     * a producer that needs longer for a batch need not wake it at all.
-     */
-    private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    /** How long a server sleeps before it looks by itself whether there is anything to write, so that few need wake it. */
+    private static final long NAP_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+    /** After so many naps in a row that were in vain, a server leaves the file. */
+    private static final int NAPS = 5;
 
     private static final int NOBODY = -1;
 
@@ -53,7 +52,7 @@ public final class ChunkQueue implements Runnable {
 
     private final ChunkedFile file;
     private final ReentrantLock lock = new ReentrantLock();
-    /** For the server: there is a batch to write, or nothing more will come. */
+    /** For the server: a batch is waiting, or nothing more will come. */
     private final Condition work = lock.newCondition();
     /** For those who wait until fewer chunks are in flight. */
     private final Condition progress = lock.newCondition();
@@ -72,8 +71,8 @@ public final class ChunkQueue implements Runnable {
     private int chunkBytes;
     private int mostInFlight;
     private int batch;
-    /** Whether this queue has joined the users of {@link ChunkSlots}. */
-    private boolean joined;
+    /** What can be filled instead of the file's buffer; null until this queue has joined the users of {@link ChunkSlots}. */
+    private ChunkSlots.Kind slots;
     /** The period in which {@link ChunkProducers} has been told of this producer last. */
     private long countedIn;
 
@@ -110,14 +109,14 @@ public final class ChunkQueue implements Runnable {
         try {
             tellListener();
         } catch (Throwable e) { // the chunk stays with the producer
-            ChunkSlots.SHARED.give(slot);
+            ChunkSlots.SHARED.give(slots, slot);
             throw e;
         }
         slot.order(chunk.order());
         lock.lock();
         try {
             if (failure != null || released) { // since the slot was taken: nothing may be written any more
-                ChunkSlots.SHARED.give(slot);
+                ChunkSlots.SHARED.give(slots, slot);
                 throwFailure();
                 return null;
             }
@@ -142,8 +141,8 @@ public final class ChunkQueue implements Runnable {
             if (released) {
                 return null;
             }
-            if (!joined) {
-                join(chunk.capacity());
+            if (slots == null) {
+                join(chunk);
             }
             long period = ChunkProducers.periodOf(System.nanoTime());
             if (period != countedIn) {
@@ -166,7 +165,7 @@ public final class ChunkQueue implements Runnable {
                 }
                 int inFlight = inFlight();
                 if (inFlight < mostInFlight) {
-                    ByteBuffer slot = ChunkSlots.SHARED.take(chunkBytes, chunk.isDirect());
+                    ByteBuffer slot = ChunkSlots.SHARED.take(slots);
                     if (slot != null || inFlight == 0) {
                         return slot;
                     }
@@ -178,13 +177,13 @@ public final class ChunkQueue implements Runnable {
         }
     }
 
-    private void join(int bytes) {
+    private void join(ByteBuffer chunk) {
+        int bytes = chunk.capacity();
         chunkBytes = bytes;
         mostInFlight = (int) Math.max(2, WRITER_BYTES / bytes);
         batch = Math.max(1, Math.min(Math.min(BATCH_CHUNKS, BATCH_BYTES / bytes), mostInFlight / 2));
         waiting = new ArrayDeque<>(mostInFlight + 1);
-        ChunkSlots.SHARED.join();
-        joined = true;
+        slots = ChunkSlots.SHARED.join(chunk);
         if ((WRITER_BYTES < 2L * bytes || !ChunkSlots.SHARED.hasRoomFor(2L * bytes))
                 && WARNED.compareAndSet(false, true)) {
             LOGGER.warn(
@@ -224,7 +223,7 @@ public final class ChunkQueue implements Runnable {
                 while (owner == null && !waiting.isEmpty()) {
                     writeNext();
                 }
-            } while (owner == null && awaitBatch());
+            } while (owner == null && awaitChunks());
         } finally {
             served = false;
             scheduled = false;
@@ -234,20 +233,16 @@ public final class ChunkQueue implements Runnable {
         }
     }
 
-    /** Waits a while for a batch; returns whether there is anything to write. */
-    private boolean awaitBatch() {
-        if (released) {
-            return false;
-        }
+    /** Waits a while for chunks; returns whether there are any to write. */
+    private boolean awaitChunks() {
         long began = System.nanoTime();
-        long left = LINGER_NANOS;
-        while (waiting.size() < batch && left > 0 && !released) {
+        for (int nap = 0; nap < NAPS && waiting.isEmpty() && !released; nap++) {
             try {
-                left = work.awaitNanos(left);
+                work.awaitNanos(NAP_NANOS);
             } catch (InterruptedException e) {
                 // nothing that we know interrupts our threads; with the interrupt gone, the next write keeps its
                 // channel
-                left = 0;
+                nap = NAPS;
             }
         }
         AsyncSSTableWriterCounters.WRITER_IDLE_NANOS.add(System.nanoTime() - began);
@@ -287,7 +282,7 @@ public final class ChunkQueue implements Runnable {
             lock.lock();
             owner = null;
             failure = thrown != null ? thrown : failure; // before anything else can go wrong
-            ChunkSlots.SHARED.give(chunk);
+            ChunkSlots.SHARED.give(slots, chunk);
         }
         if (thrown == null) {
             noteEnds();
@@ -319,7 +314,7 @@ public final class ChunkQueue implements Runnable {
 
     private void dropWaiting() {
         while (!waiting.isEmpty()) {
-            ChunkSlots.SHARED.give(waiting.pollFirst());
+            ChunkSlots.SHARED.give(slots, waiting.pollFirst());
         }
     }
 
@@ -365,7 +360,7 @@ public final class ChunkQueue implements Runnable {
             if (owner != Thread.currentThread()) {
                 reduceTo(0);
             }
-            if (joined) {
+            if (slots != null) {
                 ChunkSlots.SHARED.leave();
             }
             unseen = failureSeen ? null : failure;

@@ -6,8 +6,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * The memory for chunks in flight, bounded over all writers (CASSANDRA-21655).
@@ -23,6 +23,12 @@ final class ChunkSlots {
     /** How long to leave the allocator alone after it ran out: each attempt makes the JVM collect garbage and wait. */
     private static final long RETRY_NANOS = 60_000_000_000L;
 
+    /**
+     * A slot rests while so many bytes of others are used. By then its lines have left the cache of the writer thread's core
+     * for the one that all share; fetched from the former, each costs the producer several times as much.
+     */
+    private static final long REST_BYTES = 2 << 20;
+
     /** Free slots that stay while no chunk is in flight: as much as one writer has by default. */
     private static final long IDLE_BYTES = 4 << 20;
 
@@ -34,8 +40,7 @@ final class ChunkSlots {
             new ChunkSlots(Math.max(0, Long.getLong(ChunkQueue.SETTINGS + "total_bytes", 64L << 20)));
 
     private final long mostBytes;
-    /** Free slots by size, negative for those on the heap; the one given back last, whose memory is in cache, comes first. */
-    private final Map<Integer, ArrayDeque<ByteBuffer>> free = new HashMap<>();
+    private final List<Kind> kinds = new ArrayList<>();
 
     private long heldBytes;
     private int inUse;
@@ -52,9 +57,39 @@ final class ChunkSlots {
         return bytes <= mostBytes;
     }
 
-    /** Registers a writer: as long as there is one, slots given back are kept for the next to take. */
-    synchronized void join() {
+    /** Slots of one size, on the heap or off it. */
+    static final class Kind {
+        private final int bytes;
+        private final boolean direct;
+        /** Those that can be taken, the one that has rested longest first; guarded as all state is. */
+        private final ArrayDeque<ByteBuffer> free = new ArrayDeque<>();
+
+        Kind(ByteBuffer example) {
+            bytes = example.capacity();
+            direct = example.isDirect();
+        }
+
+        boolean isOf(ByteBuffer buffer) {
+            return buffer.capacity() == bytes && buffer.isDirect() == direct;
+        }
+    }
+
+    /**
+     * Registers a writer: as long as there is one, slots given back are kept for the next to take.
+     *
+     * @return the kind of slots that can stand in for its buffer
+     */
+    synchronized Kind join(ByteBuffer buffer) {
+        Kind found = null;
+        for (Kind kind : kinds) {
+            found = kind.isOf(buffer) ? kind : found;
+        }
+        if (found == null) {
+            found = new Kind(buffer);
+            kinds.add(found);
+        }
         users++;
+        return found;
     }
 
     /** Takes a writer out; the last one to leave frees all slots. */
@@ -70,47 +105,56 @@ final class ChunkSlots {
      *
      * @return null if the bound or the JVM's memory does not allow for one more
      */
-    ByteBuffer take(int bytes, boolean direct) {
+    ByteBuffer take(Kind kind) {
         synchronized (this) {
-            ArrayDeque<ByteBuffer> same = free.get(direct ? bytes : -bytes);
-            ByteBuffer slot = same == null ? null : same.pollFirst();
-            if (slot != null) {
-                inUse++;
-                return slot;
+            boolean rested = (long) kind.free.size() * kind.bytes >= REST_BYTES;
+            if (rested || !mayAllocate(kind.bytes)) {
+                ByteBuffer slot = takeFree(kind);
+                if (slot != null) {
+                    return slot;
+                }
+                if (kind.bytes <= mostBytes) {
+                    freeUntil(mostBytes - kind.bytes); // slots of other kinds
+                }
+                if (!mayAllocate(kind.bytes)) {
+                    return null;
+                }
             }
-            if (bytes > mostBytes) {
-                return null;
-            }
-            freeUntil(mostBytes - bytes);
-            if (heldBytes + bytes > mostBytes || (exhausted && System.nanoTime() - exhaustedNanos < RETRY_NANOS)) {
-                return null;
-            }
-            heldBytes += bytes;
+            heldBytes += kind.bytes;
             inUse++;
         }
         try {
             // not under the monitor: a JVM that is short of direct memory takes up to half a second over this
-            return direct ? ByteBuffer.allocateDirect(bytes) : ByteBuffer.allocate(bytes);
+            return kind.direct ? ByteBuffer.allocateDirect(kind.bytes) : ByteBuffer.allocate(kind.bytes);
         } catch (OutOfMemoryError e) { // the caller does without; whoever really needs memory finds out for itself
             synchronized (this) {
-                heldBytes -= bytes;
+                heldBytes -= kind.bytes;
                 inUse--;
                 exhausted = true;
                 exhaustedNanos = System.nanoTime();
+                return takeFree(kind);
             }
-            return null;
         }
     }
 
+    private ByteBuffer takeFree(Kind kind) {
+        ByteBuffer slot = kind.free.pollFirst();
+        inUse += slot == null ? 0 : 1;
+        return slot;
+    }
+
+    private boolean mayAllocate(int bytes) {
+        return heldBytes + bytes <= mostBytes && !(exhausted && System.nanoTime() - exhaustedNanos < RETRY_NANOS);
+    }
+
     /** Gives a slot back; nobody may use it any more. Never throws: a slot that can't be kept is left to the collector. */
-    synchronized void give(ByteBuffer slot) {
+    synchronized void give(Kind kind, ByteBuffer slot) {
         inUse--;
         try {
             slot.clear();
-            int key = slot.isDirect() ? slot.capacity() : -slot.capacity();
-            free.computeIfAbsent(key, size -> new ArrayDeque<>()).addFirst(slot);
+            kind.free.addLast(slot);
         } catch (OutOfMemoryError e) { // which is what the caller may be reporting already
-            heldBytes -= slot.capacity();
+            heldBytes -= kind.bytes;
         }
         if (inUse == 0) {
             freeUntil(users == 0 ? 0 : IDLE_BYTES);
@@ -126,11 +170,10 @@ final class ChunkSlots {
     }
 
     private void freeUntil(long bytes) {
-        for (ArrayDeque<ByteBuffer> slots : free.values()) {
-            while (heldBytes > bytes && !slots.isEmpty()) {
-                ByteBuffer slot = slots.pollLast();
-                heldBytes -= slot.capacity();
-                clean(slot);
+        for (Kind kind : kinds) {
+            while (heldBytes > bytes && !kind.free.isEmpty()) {
+                heldBytes -= kind.bytes;
+                clean(kind.free.pollFirst());
             }
         }
     }

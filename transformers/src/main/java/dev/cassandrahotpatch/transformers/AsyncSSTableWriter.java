@@ -52,6 +52,7 @@ final class AsyncSSTableWriter {
             .calls(QUEUE.replace('/', '.') + "$Listener")
             .calls(RUNTIME.replace('/', '.') + "AsyncSSTableWriterCounters")
             .calls(RUNTIME.replace('/', '.') + "ChunkSlots")
+            .calls(RUNTIME.replace('/', '.') + "ChunkSlots$Kind")
             .calls(RUNTIME.replace('/', '.') + "ChunkThreads")
             .calls(RUNTIME.replace('/', '.') + "ChunkProducers")
             .setting(new Setting(
