@@ -17,10 +17,12 @@ final class CassandraStart {
     /**
      * Returns once the daemon's setup has completed: commit log replayed, ring joined, about to listen for clients.
      *
+     * @param meanwhile what to do about ten times a second until then
      * @throws InterruptedException if the calling thread is interrupted
      */
-    static void await() throws InterruptedException {
+    static void await(Runnable meanwhile) throws InterruptedException {
         while (!hasStorageService() || !StorageServiceAccess.setupCompleted()) {
+            meanwhile.run();
             TimeUnit.MILLISECONDS.sleep(POLL_MILLIS);
         }
     }

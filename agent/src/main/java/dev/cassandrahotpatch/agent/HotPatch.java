@@ -83,7 +83,7 @@ final class HotPatch {
                 board.fix(PatchStatus.disabled(patch, disabledBy));
             }
         }
-        Report report = new Report(board, warnings, this::whenCassandraHasStarted);
+        Report report = new Report(board, warnings, this::loadRestOfBegun, this::whenCassandraHasStarted);
         report.printAtPremain(millisSince(began));
         report.logWhenCassandraHasStarted();
     }
@@ -280,20 +280,35 @@ final class HotPatch {
         return null;
     }
 
-    /** Has the classes loaded, but not initialised, that a started Cassandra has had no use for yet. */
+    /** Has the rest of a patch's classes loaded that can't act before the last one is woven, once Cassandra has begun with them. */
+    private void loadRestOfBegun() {
+        for (PatchStatus status : board.statuses()) {
+            if (status.state() == PatchState.WAITING
+                    && status.patch().gate() != null
+                    && board.hasWoven(status.patch())) {
+                load(status.patch());
+            }
+        }
+    }
+
+    /** Has the classes loaded that a started Cassandra has had no use for yet. */
     private void loadWaiting() {
         for (PatchStatus status : board.statuses()) {
-            if (status.state() != PatchState.WAITING) {
-                continue;
+            if (status.state() == PatchState.WAITING) {
+                load(status.patch());
             }
-            for (Site site : status.patch().sites()) {
-                try {
-                    Class.forName(site.className(), false, loader);
-                } catch (ClassNotFoundException e) {
-                    // stays WAITING: its reason says that the class is not there
-                } catch (LinkageError e) {
-                    board.record(status.patch(), site, Verdict.failed("loading " + site.className(), e));
-                }
+        }
+    }
+
+    /** Has a patch's classes loaded, but not initialised. */
+    private void load(Patch patch) {
+        for (Site site : patch.sites()) {
+            try {
+                Class.forName(site.className(), false, loader);
+            } catch (ClassNotFoundException e) {
+                // stays WAITING: its reason says that the class is not there
+            } catch (LinkageError e) {
+                board.record(patch, site, Verdict.failed("loading " + site.className(), e));
             }
         }
     }

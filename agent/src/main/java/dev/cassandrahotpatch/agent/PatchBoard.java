@@ -95,6 +95,11 @@ final class PatchBoard {
         return verdict != null && (verdict.kind() == Verdict.Kind.FITS || verdict.kind() == Verdict.Kind.WOVEN);
     }
 
+    /** Whether any site of the patch is woven. */
+    synchronized boolean hasWoven(Patch patch) {
+        return verdicts.get(patch).values().stream().anyMatch(verdict -> verdict.kind() == Verdict.Kind.WOVEN);
+    }
+
     synchronized List<PatchStatus> statuses() {
         List<PatchStatus> statuses = new ArrayList<>();
         for (Patch patch : verdicts.keySet()) {

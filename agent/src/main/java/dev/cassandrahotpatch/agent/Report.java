@@ -14,6 +14,7 @@ final class Report {
 
     private final PatchBoard board;
     private final List<String> warnings;
+    private final Runnable whileStarting;
     private final Runnable beforeTable;
     /** Written by the report's thread once the table has been logged, read by the JVM's shutdown thread. */
     private volatile boolean logged;
@@ -21,11 +22,13 @@ final class Report {
     /**
      * Makes the report.
      *
+     * @param whileStarting what to do about ten times a second while Cassandra starts
      * @param beforeTable what to do once Cassandra has started and before the table is made
      */
-    Report(PatchBoard board, List<String> warnings, Runnable beforeTable) {
+    Report(PatchBoard board, List<String> warnings, Runnable whileStarting, Runnable beforeTable) {
         this.board = board;
         this.warnings = warnings;
+        this.whileStarting = whileStarting;
         this.beforeTable = beforeTable;
     }
 
@@ -45,7 +48,7 @@ final class Report {
 
     private void logTableAfterStart() {
         try {
-            CassandraStart.await();
+            CassandraStart.await(whileStarting);
             beforeTable.run();
             logTable();
             logged = true;

@@ -64,13 +64,10 @@ class JoiningNodeIT {
         }
         SSTableFiles.assertSame("what was streamed", stockJoined.files(TABLE), patchedJoined.files(TABLE));
         assertThat(stockJoined.files(TABLE)).hasSize(CompactionData.SSTABLES);
-        if (version.startsWith(
-                "4")) { // 6.0 loads the last of the patched classes when it has started, after it has joined
-            // streams on every core leave none to a writer thread most of the time
-            assertThat(patchedJoined.metric("writer_chunks_total"))
-                    .as("chunks on writer threads")
-                    .isPositive();
-        }
+        // streams on every core leave none to a writer thread most of the time
+        assertThat(patchedJoined.metric("writer_chunks_total"))
+                .as("chunks on writer threads")
+                .isPositive();
 
         long chunks = patched.metric("writer_chunks_total");
         for (WriterNode node : List.of(stock, patched)) {
