@@ -172,11 +172,12 @@ public final class Benchmarks {
                                         + " compaction does; how much it does decides how much can be gained."),
                 JmhBenchmark.of("async_sstable_writer", V41, HandOffBenchmark.class)
                         .only(Variant.OURS, "handOff")
+                        .agentOption("-Dcassandra.hotpatch.async_sstable_writer.threads=8")
                         .threads(1, 2, 8)
                         .table(
                                 "Handing a chunk over",
                                 "A chunk of 16 KiB to a writer thread that has nothing to do for it: what the patch adds to"
-                                        + " each chunk. Each thread has a file of its own. Stock has no such step."));
+                                        + " each chunk. Each thread has a file and a writer thread of its own, on however few processors. Stock has no such step."));
     }
 
     static String java() {

@@ -126,8 +126,8 @@ public final class Report {
                 + procLine("cpuinfo", "model name") + ", "
                 + Long.parseLong(procLine("meminfo", "MemTotal").replaceAll("\\D", "")) / (1 << 20)
                 + " GiB of memory |");
-        line("| System | " + System.getProperty("os.name") + " " + System.getProperty("os.version") + ", "
-                + System.getProperty("os.arch") + " |");
+        line("| System | " + System.getProperty("os.name") + " " + kernel() + ", " + System.getProperty("os.arch")
+                + " |");
         line("| Java | " + System.getProperty("java.vm.name") + " " + System.getProperty("java.runtime.version")
                 + " |");
         line("| Cassandra | "
@@ -145,6 +145,11 @@ public final class Report {
                         + " half of its 95% confidence interval after ±; where the intervals of stock and ours overlap, the ratio"
                         + " says so.");
         line("");
+    }
+
+    /** The kernel's version without what whoever has built it adds. */
+    private static String kernel() {
+        return System.getProperty("os.version").replaceFirst("[^0-9.].*", "");
     }
 
     private static String procLine(String file, String key) throws IOException {

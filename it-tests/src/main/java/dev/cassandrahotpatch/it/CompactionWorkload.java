@@ -2,11 +2,10 @@
 package dev.cassandrahotpatch.it;
 
 import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.cql.BoundStatement;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import java.nio.ByteBuffer;
 import java.util.Random;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 
 /** Compacts the SSTables of a table into one, and says how long that took. To be used by one thread. */
@@ -48,25 +47,16 @@ final class CompactionWorkload {
     /** Each SSTable has some rows of every partition, so that compaction has to merge. */
     private static void write(CqlSession cql, PreparedStatement insert, int sstable) throws InterruptedException {
         Random random = new Random(SEED + sstable);
-        Semaphore free = new Semaphore(IN_FLIGHT);
-        AtomicReference<Throwable> failure = new AtomicReference<>();
+        Requests writes = new Requests(IN_FLIGHT);
         for (int i = 0; i < ROWS_EACH; i++) {
             byte[] value = new byte[VALUE_BYTES];
             for (int j = 0; j < VALUE_BYTES; j++) {
                 value[j] = (byte) ('a' + random.nextInt(j % 4 == 0 ? 26 : 2)); // compresses to about a third
             }
-            free.acquire();
-            cql.executeAsync(insert.bind(i / PARTITION, sstable * PARTITION + i % PARTITION, ByteBuffer.wrap(value)))
-                    .whenComplete((rows, error) -> {
-                        if (error != null) {
-                            failure.compareAndSet(null, error);
-                        }
-                        free.release();
-                    });
+            BoundStatement row =
+                    insert.bind(i / PARTITION, sstable * PARTITION + i % PARTITION, ByteBuffer.wrap(value));
+            writes.send(() -> cql.executeAsync(row));
         }
-        free.acquire(IN_FLIGHT);
-        if (failure.get() != null) {
-            throw new IllegalStateException("a write failed", failure.get());
-        }
+        writes.awaitAnswers();
     }
 }

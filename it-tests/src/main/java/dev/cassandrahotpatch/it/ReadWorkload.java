@@ -2,7 +2,6 @@
 package dev.cassandrahotpatch.it;
 
 import com.datastax.oss.driver.api.core.CqlSession;
-import com.datastax.oss.driver.api.core.cql.AsyncResultSet;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import com.sun.management.ThreadMXBean;
 import java.io.IOException;
@@ -10,9 +9,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Random;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 
 /**
@@ -86,25 +83,18 @@ final class ReadWorkload {
     private long read(Duration duration) throws InterruptedException {
         CqlSession cql = node.cql();
         PreparedStatement select = cql.prepare("SELECT value FROM demo.rows WHERE key = ?");
-        Semaphore free = new Semaphore(IN_FLIGHT);
+        Requests reads = new Requests(IN_FLIGHT);
         AtomicLong answered = new AtomicLong();
-        AtomicReference<Throwable> failure = new AtomicReference<>();
         long end = System.nanoTime() + duration.toNanos();
-        while (System.nanoTime() < end && failure.get() == null) {
-            free.acquire();
-            cql.executeAsync(select.bind(random.nextInt(ROWS))).whenComplete((AsyncResultSet rows, Throwable error) -> {
-                if (error == null && rows.one() != null) {
-                    answered.incrementAndGet();
-                } else {
-                    failure.compareAndSet(null, error == null ? new IllegalStateException("a row is missing") : error);
+        while (System.nanoTime() < end && !reads.haveFailed()) {
+            reads.send(() -> cql.executeAsync(select.bind(random.nextInt(ROWS))).thenAccept(rows -> {
+                if (rows.one() == null) {
+                    throw new IllegalStateException("a row is missing");
                 }
-                free.release();
-            });
+                answered.incrementAndGet();
+            }));
         }
-        free.acquire(IN_FLIGHT);
-        if (failure.get() != null) {
-            throw new IllegalStateException("a read failed", failure.get());
-        }
+        reads.awaitAnswers();
         return answered.get();
     }
 

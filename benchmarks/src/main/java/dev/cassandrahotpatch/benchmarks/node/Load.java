@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 package dev.cassandrahotpatch.benchmarks.node;
 
+import dev.cassandrahotpatch.it.Requests;
 import java.time.Duration;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.HdrHistogram.ConcurrentHistogram;
@@ -18,7 +17,6 @@ final class Load {
     private static final int IN_FLIGHT_AT_A_RATE = 1_024;
 
     private final Supplier<CompletionStage<?>> requests;
-    private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /** A load of requests, each of which is sent as it is supplied. */
     Load(Supplier<CompletionStage<?>> requests) {
@@ -27,19 +25,14 @@ final class Load {
 
     /** Has always so many requests under way; gives back how many were answered in a second. */
     double asMuchAsPossible(Duration duration) throws InterruptedException {
-        Semaphore free = new Semaphore(IN_FLIGHT);
+        Requests underWay = new Requests(IN_FLIGHT);
         long sent = 0;
         long began = System.nanoTime();
-        while (System.nanoTime() - began < duration.toNanos() && failure.get() == null) {
-            free.acquire();
-            requests.get().whenComplete((answer, error) -> {
-                failure.compareAndSet(null, error);
-                free.release();
-            });
+        while (System.nanoTime() - began < duration.toNanos() && !underWay.haveFailed()) {
+            underWay.send(requests);
             sent++;
         }
-        free.acquire(IN_FLIGHT);
-        failOnError();
+        underWay.awaitAnswers();
         return sent * 1e9 / (System.nanoTime() - began);
     }
 
@@ -51,29 +44,19 @@ final class Load {
      */
     Histogram atRate(double perSecond, Duration duration) throws InterruptedException {
         Histogram latencies = new ConcurrentHistogram(TimeUnit.MINUTES.toMicros(5), 3);
-        Semaphore free = new Semaphore(IN_FLIGHT_AT_A_RATE);
+        Requests underWay = new Requests(IN_FLIGHT_AT_A_RATE);
         long count = (long) (perSecond * duration.toNanos() / 1e9);
         long began = System.nanoTime();
-        for (long i = 0; i < count && failure.get() == null; i++) {
+        for (long i = 0; i < count && !underWay.haveFailed(); i++) {
             long due = began + (long) (i * 1e9 / perSecond);
             for (long early = due - System.nanoTime(); early > 0; early = due - System.nanoTime()) {
                 LockSupport.parkNanos(early);
             }
-            free.acquire();
-            requests.get().whenComplete((answer, error) -> {
-                latencies.recordValue(Math.max(0, System.nanoTime() - due) / 1_000);
-                failure.compareAndSet(null, error);
-                free.release();
-            });
+            underWay.send(() -> requests.get()
+                    .whenComplete(
+                            (answer, error) -> latencies.recordValue(Math.max(0, System.nanoTime() - due) / 1_000)));
         }
-        free.acquire(IN_FLIGHT_AT_A_RATE);
-        failOnError();
+        underWay.awaitAnswers();
         return latencies;
-    }
-
-    private void failOnError() {
-        if (failure.get() != null) {
-            throw new IllegalStateException("a request failed", failure.get());
-        }
     }
 }

@@ -8,6 +8,7 @@ import com.datastax.oss.driver.api.core.cql.BatchType;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import dev.cassandrahotpatch.it.CassandraRelease;
 import dev.cassandrahotpatch.it.Measurement.Variant;
+import dev.cassandrahotpatch.it.Requests;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -18,8 +19,6 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Locale;
 import java.util.Random;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 
 /**
@@ -97,26 +96,16 @@ final class SSTables {
         PreparedStatement insert = cql.prepare("INSERT INTO " + table + " (id, row, value) VALUES (?, ?, ?)");
         Random random = new Random(SEED + sstable);
         ByteBuffer[] values = Stream.generate(() -> value(random)).limit(VALUES).toArray(ByteBuffer[]::new);
-        Semaphore free = new Semaphore(IN_FLIGHT);
-        AtomicReference<Throwable> failure = new AtomicReference<>();
+        Requests writes = new Requests(IN_FLIGHT);
         for (int id = 0; id < partitions; id++) {
             BatchStatementBuilder batch =
                     BatchStatement.builder(BatchType.UNLOGGED).setQueryTimestamp(TIMESTAMP);
             for (int i = 0; i < ROWS; i++) {
                 batch.addStatement(insert.bind(id, i * COUNT + sstable, values[random.nextInt(VALUES)]));
             }
-            free.acquire();
-            cql.executeAsync(batch.build()).whenComplete((rows, error) -> {
-                if (error != null) {
-                    failure.compareAndSet(null, error);
-                }
-                free.release();
-            });
+            writes.send(() -> cql.executeAsync(batch.build()));
         }
-        free.acquire(IN_FLIGHT);
-        if (failure.get() != null) {
-            throw new IllegalStateException("a write failed", failure.get());
-        }
+        writes.awaitAnswers();
     }
 
     /** Some of it is as good as random, the rest compresses well. */
