@@ -7,6 +7,7 @@ import dev.cassandrahotpatch.it.Measurement.Better;
 import dev.cassandrahotpatch.it.Measurement.Case;
 import dev.cassandrahotpatch.it.Measurement.Variant;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -25,6 +26,9 @@ import java.util.Map;
 final class Compactions {
     private static final String LZ4 = "LZ4Compressor";
     private static final String ZSTD = "ZstdCompressor";
+
+    /** In the first compactions, compilers take a second of CPU time from the core that the writer thread has. */
+    private static final int WARM_UPS = 3;
 
     private final CassandraRelease release;
     private final Path folder;
@@ -63,7 +67,8 @@ final class Compactions {
         return List.of(
                 measurement(
                         "Whole node: compactions and flushes, " + release.version(),
-                        sstables + ", chunks of 16 KiB, no throttle. The data files of both have the same bytes. "
+                        sstables + ", chunks of 16 KiB, no throttle, files on "
+                                + Files.getFileStore(folder).type() + ". The data files of both have the same bytes. "
                                 + String.join(" ", limits),
                         wall),
                 measurement(
@@ -85,7 +90,7 @@ final class Compactions {
             List<Case> wall,
             List<Case> cpu)
             throws IOException, InterruptedException {
-        Map<Variant, List<Took>> took = turns.take(count, node -> {
+        Map<Variant, List<Took>> took = turns.take(WARM_UPS, count, node -> {
             Duration cpuBefore = node.cpuTime();
             double seconds = work.of(node).toNanos() / 1e9;
             return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());

@@ -36,8 +36,15 @@ record Turns<N extends AutoCloseable>(N stock, N ours) implements AutoCloseable 
 
     /** Has both take so many turns, and one before them, which warms them up and is not kept. */
     <R> Map<Variant, List<R>> take(int turns, Turn<N, R> turn) throws IOException, InterruptedException {
-        turn.of(stock);
-        turn.of(ours);
+        return take(1, turns, turn);
+    }
+
+    /** Has both take so many turns, and some before them, which are not kept. */
+    <R> Map<Variant, List<R>> take(int warmUps, int turns, Turn<N, R> turn) throws IOException, InterruptedException {
+        for (int i = 0; i < warmUps; i++) {
+            turn.of(stock);
+            turn.of(ours);
+        }
         Map<Variant, List<R>> results = new EnumMap<>(Variant.class);
         results.put(Variant.STOCK, new ArrayList<>());
         results.put(Variant.OURS, new ArrayList<>());
