@@ -12,13 +12,13 @@ trap 'rm -rf "$scratch"' EXIT
 fail() { echo "stand-in: $1" >&2; exit 1; }
 
 # Asks the machine's own package servers, with the names of the suites that have the packages that are needed:
-# bullseye Java 11, trixie Java 21 and everything else.
+# bullseye Java 11, bookworm Java 17, trixie Java 21 and everything else, of which the newest is taken.
 prepare_packages() {
     local own=/etc/apt/sources.list.d/debian.sources codename
     [ -f "$own" ] || fail "no $own: it says where packages come from; build the stand-ins on Debian 12 or later"
     mkdir -p "$scratch"/{sources,lists/partial,cache/archives/partial,packages}
     codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-    sed -E "/^Suites:/ { s/ $codename-updates//; s/$codename(\S*)/bullseye\1 trixie\1/ }" "$own" \
+    sed -E "/^Suites:/ { s/ $codename-updates//; s/$codename(\S*)/bullseye\1 bookworm\1 trixie\1/ }" "$own" \
         > "$scratch/sources/stand-in.sources"
     apt=(-qq -o APT::Sandbox::User=root
         -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$scratch/sources"
@@ -77,7 +77,7 @@ build() {
         - "$image" > /dev/null
 }
 
-[ $# -gt 0 ] || set -- cassandra:4.1 cassandra:4.1.3 cassandra:6.0-alpha2
+[ $# -gt 0 ] || set -- cassandra:4.0 cassandra:4.1 cassandra:4.1.3 cassandra:5.0 cassandra:6.0-alpha2
 for image in "$@"; do
     if docker image inspect "$image" > /dev/null 2>&1; then
         echo "stand-in: $image is there"
@@ -85,10 +85,12 @@ for image in "$@"; do
         echo "stand-in: $image has been pulled"
     else
         case $image in
+            cassandra:4.0) build "$image" 4.0.19 11 ;;
             cassandra:4.1) build "$image" 4.1.10 11 ;;
             cassandra:4.1.*) build "$image" "${image#*:}" 11 ;;
+            cassandra:5.0) build "$image" 5.0.9 17 ;;
             cassandra:6.0-*) build "$image" "${image#*:}" 21 ;;
-            *) fail "$image can't be pulled, and there is no stand-in for it, only for 4.1 and 6.0" ;;
+            *) fail "$image can't be pulled, and there is no stand-in for it, only for 4.0, 4.1, 5.0 and 6.0" ;;
         esac
         echo "stand-in: $image has been built after $SECONDS s"
     fi

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @Timeout(300)
 class AgentOptionsIT {
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(names = {"V4_1", "V4_1_3", "V6_0"})
     void jvmExtraOptsTakesTheAgentBehindJammAndItsSwitches(CassandraImage image) {
         try (ContainerNode node = new ContainerNode(image.stock())
                 .withAgentJar()

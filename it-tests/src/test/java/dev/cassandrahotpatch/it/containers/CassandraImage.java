@@ -16,12 +16,14 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A stock image of Cassandra. Which one is a property: {@code -Dit.image.4_1=cassandra:4.1.11}. Immutable and thread-safe.
+ * A stock image of Cassandra; where no release is named, of whatever release the tag holds. Which one is a property:
+ * {@code -Dit.image.4_1=cassandra:4.1.11}. Immutable and thread-safe.
  */
 enum CassandraImage {
-    /** Whatever release of 4.1 the tag holds. */
+    V4_0("it.image.4_0", "cassandra:4.0"),
     V4_1("it.image.4_1", "cassandra:4.1"),
     V4_1_3("it.image.4_1_3", "cassandra:4.1.3"),
+    V5_0("it.image.5_0", "cassandra:5.0"),
     V6_0("it.image.6_0", "cassandra:6.0-alpha2");
 
     private static final long PULL_LIMIT_MINUTES = 10;
@@ -31,6 +33,11 @@ enum CassandraImage {
 
     CassandraImage(String property, String reference) {
         this.reference = System.getProperty(property, reference);
+    }
+
+    /** Whether it is of the 4.0 line, whose cache's capacity is read without the lock. */
+    boolean is40() {
+        return this == V4_0;
     }
 
     /** Whether it is of the 6.0 line, whose patches differ. */

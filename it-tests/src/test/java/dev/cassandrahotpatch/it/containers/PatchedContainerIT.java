@@ -62,7 +62,7 @@ class PatchedContainerIT {
     @Test
     void theTableSaysWhatRunsAndWhyAndAStockNodeSaysNothing() {
         HotpatchTable table = patched.awaitTable();
-        assertThat(table.state("cache_capacity")).isEqualTo("APPLIED");
+        assertThat(table.state("cache_capacity")).isEqualTo(image.is40() ? "NOT_NEEDED" : "APPLIED");
         assertThat(table.state("connection_request_counter")).isEqualTo(image.is60() ? "APPLIED" : "NOT_NEEDED");
         assertThat(table.state("response_buffer_sizing")).isEqualTo(image.is60() ? "NOT_NEEDED" : "APPLIED");
         assertThat(table.state("async_sstable_writer")).isEqualTo("DISABLED");
@@ -116,7 +116,8 @@ class PatchedContainerIT {
 
     @Test
     void aPatchCanBeTakenOutAndPutBackFromInside() {
-        String bean = "org.apache.cassandra.hotpatch:type=Patch,name=cache_capacity";
+        String bean = "org.apache.cassandra.hotpatch:type=Patch,name="
+                + (image.is40() ? "response_buffer_sizing" : "cache_capacity");
         try {
             assertThat(patched.nodetool("sjk", "mx", "-b", bean, "-mc", "-op", "disable")
                             .getStdout())
