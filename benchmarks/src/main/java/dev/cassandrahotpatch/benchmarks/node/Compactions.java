@@ -11,13 +11,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
+import java.util.stream.DoubleStream;
 
 /**
  * How fast compactions and flushes are with {@code async_sstable_writer}, beside stock, which must make files with the same bytes.
+ *
+ * <p>What the compilers make of the same code differs from JVM to JVM by a tenth and more, so the long form starts several pairs of
+ * nodes.
  *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
  * node, from one compaction more. One of the two threads that a compaction then has does {@code doFlush}, the other one the
@@ -38,104 +44,111 @@ final class Compactions {
         this.folder = folder;
     }
 
-    /** What one turn took. */
-    private record Took(double seconds, double cpuSeconds, List<String> digests) {}
-
     List<Measurement> measure(WholeNodes.Length length) throws IOException, InterruptedException {
         SSTables sstables = SSTables.write(release, folder, length.whole());
-        List<Case> wall = new ArrayList<>();
-        List<Case> cpu = new ArrayList<>();
-        List<String> limits = new ArrayList<>();
-        try (Turns<CompactingNode> turns = Turns.start(variant -> new CompactingNode(release, variant, folder))) {
-            for (String compressor : length.whole() ? List.of(LZ4, ZSTD) : List.of(LZ4)) {
-                Turns.Turn<CompactingNode, Duration> compaction = node -> node.compact(sstables, compressor);
-                String name = "compaction of 8 SSTables, " + compressor;
-                double timesAsFast = compare(name, turns, length.turns(), compaction, wall, cpu);
-                limits.add(limit(name, turns.stock(), compaction, timesAsFast));
-            }
-            if (length.whole()) {
-                compare(
-                        "8 compactions at once, " + LZ4,
-                        turns,
-                        length.turns(),
-                        node -> node.compactEach(sstables, LZ4),
-                        wall,
-                        cpu);
-            }
-            compare("flush of a memtable, " + LZ4, turns, 2 * length.turns(), node -> node.flush(LZ4), wall, cpu);
+        List<Work> works = new ArrayList<>();
+        for (String compressor : length.whole() ? List.of(LZ4, ZSTD) : List.of(LZ4)) {
+            works.add(new Work(
+                    "compaction of 8 SSTables, " + compressor, true, node -> node.compact(sstables, compressor)));
         }
+        if (length.whole()) {
+            works.add(new Work("8 compactions at once, " + LZ4, false, node -> node.compactEach(sstables, LZ4)));
+        }
+        works.add(new Work("flush of a memtable, " + LZ4, false, node -> node.flush(LZ4)));
+        for (int pair = 0; pair < length.pairs(); pair++) {
+            try (Turns<CompactingNode> turns = Turns.start(variant -> new CompactingNode(release, variant, folder))) {
+                for (Work work : works) {
+                    work.measure(turns, length.turns());
+                }
+            }
+        }
+        String gains = works.stream().map(Work::gain).collect(Collectors.joining(" "));
         return List.of(
                 measurement(
                         "Whole node: compactions and flushes, " + release.version(),
                         sstables + ", chunks of 16 KiB, no throttle, files on "
                                 + Files.getFileStore(folder).type() + ". The data files of both have the same bytes. "
-                                + String.join(" ", limits),
-                        wall),
+                                + gains,
+                        works.stream().map(work -> work.row(Took::seconds)).toList()),
                 measurement(
                         "Whole node: CPU time of compactions and flushes, " + release.version(),
                         "The same turns; of the whole process.",
-                        cpu));
+                        works.stream().map(work -> work.row(Took::cpuSeconds)).toList()));
     }
 
     private Measurement measurement(String title, String note, List<Case> rows) {
         return new Measurement("async_sstable_writer", title, note, release.version(), "s", Better.LESS, rows);
     }
 
-    /** Gives back how many times as fast ours is, by the medians. */
-    private static double compare(
-            String name,
-            Turns<CompactingNode> turns,
-            int count,
-            Turns.Turn<CompactingNode, Duration> work,
-            List<Case> wall,
-            List<Case> cpu)
-            throws IOException, InterruptedException {
-        Map<Variant, List<Took>> took = turns.take(WARM_UPS, count, node -> {
-            Duration cpuBefore = node.cpuTime();
-            double seconds = work.of(node).toNanos() / 1e9;
-            return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());
-        });
-        List<List<String>> digests = took.values().stream()
-                .flatMap(List::stream)
-                .map(Took::digests)
-                .distinct()
-                .toList();
-        if (digests.size() != 1) {
-            throw new IllegalStateException(name + " has not always made the same files: " + digests);
+    /** What one turn took. */
+    private record Took(double seconds, double cpuSeconds, List<String> digests) {}
+
+    /** Something that all pairs of nodes do, and what it took them. */
+    private final class Work {
+        private final String name;
+        private final boolean limited;
+        private final Turns.Turn<CompactingNode, Duration> turn;
+        private final Map<Variant, List<Took>> took = new EnumMap<>(Variant.class);
+        private final List<Double> shares = new ArrayList<>();
+
+        Work(String name, boolean limited, Turns.Turn<CompactingNode, Duration> turn) {
+            this.name = name;
+            this.limited = limited;
+            this.turn = turn;
         }
-        wall.add(Serving.row(name, took, Took::seconds));
-        cpu.add(Serving.row(name, took, Took::cpuSeconds));
-        double timesAsFast = median(took.get(Variant.STOCK)) / median(took.get(Variant.OURS));
-        System.out.printf(Locale.ROOT, "[benchmarks] %s: %.2f times as fast%n", name, timesAsFast);
-        return timesAsFast;
+
+        void measure(Turns<CompactingNode> turns, int count) throws IOException, InterruptedException {
+            Map<Variant, List<Took>> now = turns.take(WARM_UPS, count, node -> {
+                Duration cpuBefore = node.cpuTime();
+                double seconds = turn.of(node).toNanos() / 1e9;
+                return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());
+            });
+            if (limited) {
+                CompactionProfile profile = new CompactionProfile(turns.stock().node(), folder);
+                turn.of(turns.stock());
+                shares.add(profile.stopAndGetShareOfFlushing());
+            }
+            now.forEach((variant, list) ->
+                    took.computeIfAbsent(variant, none -> new ArrayList<>()).addAll(list));
+            List<List<String>> digests = took.values().stream()
+                    .flatMap(List::stream)
+                    .map(Took::digests)
+                    .distinct()
+                    .toList();
+            if (digests.size() != 1) {
+                throw new IllegalStateException(name + " has not always made the same files: " + digests);
+            }
+            System.out.printf(Locale.ROOT, "[benchmarks] %s: %.2f times as fast%n", name, timesAsFast(now));
+        }
+
+        Case row(ToDoubleFunction<Took> value) {
+            return Serving.row(name, took, value);
+        }
+
+        String gain() {
+            String gain = String.format(Locale.ROOT, "%s: %.2f times as fast, by the medians", name, timesAsFast(took));
+            if (limited) {
+                double share = median(shares.stream().mapToDouble(Double::doubleValue));
+                double limit = 1 / Math.max(share, 1 - share);
+                gain += String.format(
+                        Locale.ROOT,
+                        "; `doFlush` has %.1f %% of stock's compacting thread, so the limit is %.2f, of which that is %.0f %%",
+                        100 * share,
+                        limit,
+                        100 * timesAsFast(took) / limit);
+            }
+            return gain + ".";
+        }
     }
 
-    private String limit(
-            String name, CompactingNode stock, Turns.Turn<CompactingNode, Duration> compaction, double timesAsFast)
-            throws IOException, InterruptedException {
-        CompactionProfile profile = new CompactionProfile(stock.node(), folder);
-        compaction.of(stock);
-        double share = profile.stopAndGetShareOfFlushing();
-        double limit = 1 / Math.max(share, 1 - share);
-        String sentence = String.format(
-                Locale.ROOT,
-                "%s: %.2f times as fast, by the medians; `doFlush` has %.1f %% of stock's compacting thread, so the limit is"
-                        + " %.2f, of which that is %.0f %%.",
-                name,
-                timesAsFast,
-                100 * share,
-                limit,
-                100 * timesAsFast / limit);
-        System.out.println("[benchmarks] " + sentence);
-        return sentence;
+    private static double timesAsFast(Map<Variant, List<Took>> took) {
+        return median(took.get(Variant.STOCK).stream().mapToDouble(Took::seconds))
+                / median(took.get(Variant.OURS).stream().mapToDouble(Took::seconds));
     }
 
-    private static double median(List<Took> turns) {
-        List<Double> sorted = turns.stream()
-                .map(Took::seconds)
-                .sorted(Comparator.naturalOrder())
-                .toList();
-        int middle = sorted.size() / 2;
-        return sorted.size() % 2 == 1 ? sorted.get(middle) : (sorted.get(middle - 1) + sorted.get(middle)) / 2;
+    private static double median(DoubleStream values) {
+        double[] sorted = values.sorted().toArray();
+        int middle = sorted.length / 2;
+        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
 }

@@ -21,13 +21,14 @@ public final class WholeNodes {
      *
      * @param turns how often stock and patched take turns
      * @param turn of serving requests
+     * @param pairs of nodes, one after the other, that compact
      * @param whole whether all there is to compact is compacted, with all compressors, or an eighth with one
      */
-    public record Length(int turns, Duration turn, boolean whole) {
+    public record Length(int turns, Duration turn, int pairs, boolean whole) {
         /** For somebody who waits for it. */
-        public static final Length QUICK = new Length(3, Duration.ofSeconds(3), false);
+        public static final Length QUICK = new Length(3, Duration.ofSeconds(3), 1, false);
         /** For figures to keep. */
-        public static final Length LONG = new Length(5, Duration.ofSeconds(10), true);
+        public static final Length LONG = new Length(5, Duration.ofSeconds(10), 3, true);
     }
 
     private WholeNodes() {}
