@@ -17,16 +17,15 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
-import java.util.stream.DoubleStream;
 
 /**
  * How fast compactions and flushes are with {@code async_sstable_writer}, beside stock, which must make files with the same bytes.
  *
  * <p>What the compilers make of the same code differs from JVM to JVM by a tenth and more, so the long form starts several pairs of
- * nodes.
+ * nodes. Of each pair, medians are compared, and the gain is the median of the pairs.
  *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
- * node, from one compaction more. One of the two threads that a compaction then has does {@code doFlush}, the other one the
+ * node, from compactions more. One of the two threads that a compaction then has does {@code doFlush}, the other one the
  * rest, so that it can't be faster than 1/max(share, 1-share).
  */
 final class Compactions {
@@ -35,6 +34,9 @@ final class Compactions {
 
     /** In the first compactions, compilers take a second of CPU time from the core that the writer thread has. */
     private static final int WARM_UPS = 3;
+
+    /** Of one pair of nodes. */
+    private static final int TRACES = 3;
 
     private final CassandraRelease release;
     private final Path folder;
@@ -90,6 +92,7 @@ final class Compactions {
         private final Turns.Turn<CompactingNode, Duration> turn;
         private final Map<Variant, List<Took>> took = new EnumMap<>(Variant.class);
         private final List<Double> shares = new ArrayList<>();
+        private final List<Double> gains = new ArrayList<>();
 
         Work(String name, boolean limited, Turns.Turn<CompactingNode, Duration> turn) {
             this.name = name;
@@ -104,9 +107,10 @@ final class Compactions {
                 return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());
             });
             if (limited) {
-                CompactionProfile profile = new CompactionProfile(turns.stock().node(), folder);
-                turn.of(turns.stock());
-                shares.add(profile.stopAndGetShareOfFlushing());
+                shareOfFlushing(turns.stock()); // to have the traced methods compiled
+                for (int i = 0; i < TRACES; i++) {
+                    shares.add(shareOfFlushing(turns.stock()));
+                }
             }
             now.forEach((variant, list) ->
                     took.computeIfAbsent(variant, none -> new ArrayList<>()).addAll(list));
@@ -118,7 +122,15 @@ final class Compactions {
             if (digests.size() != 1) {
                 throw new IllegalStateException(name + " has not always made the same files: " + digests);
             }
-            System.out.printf(Locale.ROOT, "[benchmarks] %s: %.2f times as fast%n", name, timesAsFast(now));
+            gains.add(timesAsFast(now));
+            System.out.println("[benchmarks] " + gain());
+        }
+
+        private double shareOfFlushing(CompactingNode stock) throws IOException, InterruptedException {
+            CompactionTrace trace = new CompactionTrace(stock.node(), folder);
+            trace.start();
+            turn.of(stock);
+            return trace.stopAndGetShareOfFlushing();
         }
 
         Case row(ToDoubleFunction<Took> value) {
@@ -126,28 +138,38 @@ final class Compactions {
         }
 
         String gain() {
-            String gain = String.format(Locale.ROOT, "%s: %.2f times as fast, by the medians", name, timesAsFast(took));
+            double timesAsFast = median(gains);
+            String gain = String.format(Locale.ROOT, "%s: %.2f times as fast", name, timesAsFast);
+            if (gains.size() > 1) {
+                gain += gains.stream()
+                        .map(pair -> String.format(Locale.ROOT, "%.2f", pair))
+                        .collect(Collectors.joining(", ", " (pairs of nodes: ", ")"));
+            }
             if (limited) {
-                double share = median(shares.stream().mapToDouble(Double::doubleValue));
+                double share = median(shares);
                 double limit = 1 / Math.max(share, 1 - share);
                 gain += String.format(
                         Locale.ROOT,
                         "; `doFlush` has %.1f %% of stock's compacting thread, so the limit is %.2f, of which that is %.0f %%",
                         100 * share,
                         limit,
-                        100 * timesAsFast(took) / limit);
+                        100 * timesAsFast / limit);
             }
             return gain + ".";
         }
     }
 
     private static double timesAsFast(Map<Variant, List<Took>> took) {
-        return median(took.get(Variant.STOCK).stream().mapToDouble(Took::seconds))
-                / median(took.get(Variant.OURS).stream().mapToDouble(Took::seconds));
+        return medianSeconds(took.get(Variant.STOCK)) / medianSeconds(took.get(Variant.OURS));
     }
 
-    private static double median(DoubleStream values) {
-        double[] sorted = values.sorted().toArray();
+    private static double medianSeconds(List<Took> turns) {
+        return median(turns.stream().map(Took::seconds).toList());
+    }
+
+    private static double median(List<Double> values) {
+        double[] sorted =
+                values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         int middle = sorted.length / 2;
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
