@@ -25,8 +25,8 @@ import java.util.stream.Collectors;
  * nodes. Of each pair, medians are compared, and the gain is the median of the pairs.
  *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
- * node, from compactions more. One of the two threads that a compaction then has does {@code doFlush}, the other one the
- * rest, so that it can't be faster than 1/max(share, 1-share).
+ * node, traced in compactions of their own. One of the two threads that a compaction then has does {@code doFlush}, the other
+ * one the rest, so that it can't be faster than 1/max(share, 1-share).
  */
 final class Compactions {
     private static final String LZ4 = "LZ4Compressor";
@@ -35,7 +35,7 @@ final class Compactions {
     /** In the first compactions, compilers take a second of CPU time from the core that the writer thread has. */
     private static final int WARM_UPS = 3;
 
-    /** Of one pair of nodes. */
+    /** Compactions of each pair of nodes that are traced. */
     private static final int TRACES = 3;
 
     private final CassandraRelease release;

@@ -37,7 +37,7 @@ public final class WholeNodes {
      * Measures.
      *
      * @param patch its id: nothing of others is measured; of all if it is empty
-     * @param folder where SSTables and profiles may be kept
+     * @param folder where SSTables and traces may be kept
      */
     public static List<Measurement> measure(Length length, String patch, Path folder)
             throws IOException, InterruptedException {
