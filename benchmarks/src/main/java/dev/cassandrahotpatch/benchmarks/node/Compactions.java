@@ -25,7 +25,7 @@ import java.util.stream.Collectors;
  * nodes. Of each pair, medians are compared, and the gain is the median of the pairs.
  *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
- * node, traced in compactions of their own. One of the two threads that a compaction then has does {@code doFlush}, the other
+ * node: what it takes in traced compactions, of what the others before them took. One of the two threads that a compaction then has does {@code doFlush}, the other
  * one the rest, so that it can't be faster than 1/max(share, 1-share).
  */
 final class Compactions {
@@ -62,9 +62,15 @@ final class Compactions {
                 for (Work work : works) {
                     work.measure(turns, length.turns());
                 }
+                for (Work work : works) {
+                    if (work.limited) {
+                        work.trace(turns.stock());
+                    }
+                }
             }
         }
         String gains = works.stream().map(Work::gain).collect(Collectors.joining(" "));
+        System.out.println("[benchmarks] " + gains);
         return List.of(
                 measurement(
                         "Whole node: compactions and flushes, " + release.version(),
@@ -93,6 +99,8 @@ final class Compactions {
         private final Map<Variant, List<Took>> took = new EnumMap<>(Variant.class);
         private final List<Double> shares = new ArrayList<>();
         private final List<Double> gains = new ArrayList<>();
+        /** Median of the pair that was measured last. */
+        private double stockSeconds;
 
         Work(String name, boolean limited, Turns.Turn<CompactingNode, Duration> turn) {
             this.name = name;
@@ -106,12 +114,6 @@ final class Compactions {
                 double seconds = turn.of(node).toNanos() / 1e9;
                 return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());
             });
-            if (limited) {
-                shareOfFlushing(turns.stock()); // to have the traced methods compiled
-                for (int i = 0; i < TRACES; i++) {
-                    shares.add(shareOfFlushing(turns.stock()));
-                }
-            }
             now.forEach((variant, list) ->
                     took.computeIfAbsent(variant, none -> new ArrayList<>()).addAll(list));
             List<List<String>> digests = took.values().stream()
@@ -123,14 +125,21 @@ final class Compactions {
                 throw new IllegalStateException(name + " has not always made the same files: " + digests);
             }
             gains.add(timesAsFast(now));
-            System.out.println("[benchmarks] " + gain());
+            stockSeconds = medianSeconds(now.get(Variant.STOCK));
+            System.out.printf(Locale.ROOT, "[benchmarks] %s: %.2f times as fast%n", name, timesAsFast(now));
         }
 
-        private double shareOfFlushing(CompactingNode stock) throws IOException, InterruptedException {
+        /** After all that this pair of nodes is measured by. */
+        void trace(CompactingNode stock) throws IOException, InterruptedException {
             CompactionTrace trace = new CompactionTrace(stock.node(), folder);
-            trace.start();
-            turn.of(stock);
-            return trace.stopAndGetShareOfFlushing();
+            for (int i = 0; i <= TRACES; i++) {
+                trace.start();
+                turn.of(stock);
+                double seconds = trace.stopAndGetSecondsOfFlushing();
+                if (i > 0) { // the first one has the traced method compiled
+                    shares.add(seconds / stockSeconds);
+                }
+            }
         }
 
         Case row(ToDoubleFunction<Took> value) {
