@@ -24,6 +24,9 @@ import java.util.stream.Collectors;
  * <p>What the compilers make of the same code differs from JVM to JVM by a tenth and more, so the long form starts several pairs of
  * nodes. Of each pair, medians are compared, and the gain is the median of the pairs.
  *
+ * <p>The patched node needs a little more CPU time than stock. Where it needs much more, its two threads have slowed each other, as
+ * they may where two virtual processors share a core: then that pair has hardly had two idle cores.
+ *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
  * node: what it takes in traced compactions, of what the others before them took. One of the two threads that a compaction then has does {@code doFlush}, the other
  * one the rest, so that it can't be faster than 1/max(share, 1-share).
@@ -32,8 +35,14 @@ final class Compactions {
     private static final String LZ4 = "LZ4Compressor";
     private static final String ZSTD = "ZstdCompressor";
 
-    /** In the first compactions, compilers take a second of CPU time from the core that the writer thread has. */
+    /** Compactions, or flushes, of both nodes that do not count. */
     private static final int WARM_UPS = 3;
+
+    /** Of new nodes: in each of their first compactions, compilers take a second and more from the core that the writer thread has. */
+    private static final int WARM_UPS_OF_NEW_NODES = 6;
+
+    /** The same, where there is an eighth to compact. */
+    private static final int SHORT_WARM_UPS_OF_NEW_NODES = 12;
 
     /** Compactions of each pair of nodes that are traced. */
     private static final int TRACES = 3;
@@ -59,8 +68,10 @@ final class Compactions {
         works.add(new Work("flush of a memtable, " + LZ4, false, node -> node.flush(LZ4)));
         for (int pair = 0; pair < length.pairs(); pair++) {
             try (Turns<CompactingNode> turns = Turns.start(variant -> new CompactingNode(release, variant, folder))) {
+                int warmUps = length.whole() ? WARM_UPS_OF_NEW_NODES : SHORT_WARM_UPS_OF_NEW_NODES;
                 for (Work work : works) {
-                    work.measure(turns, length.turns());
+                    work.measure(turns, warmUps, length.turns());
+                    warmUps = WARM_UPS;
                 }
                 for (Work work : works) {
                     if (work.limited) {
@@ -91,6 +102,22 @@ final class Compactions {
     /** What one turn took. */
     private record Took(double seconds, double cpuSeconds, List<String> digests) {}
 
+    /** What a pair of nodes gave: times as fast as stock, and times stock's CPU time. */
+    private record Gain(double timesAsFast, double cpu) {
+        static Gain of(Map<Variant, List<Took>> took) {
+            List<Took> stock = took.get(Variant.STOCK);
+            List<Took> ours = took.get(Variant.OURS);
+            return new Gain(
+                    median(stock, Took::seconds) / median(ours, Took::seconds),
+                    median(ours, Took::cpuSeconds) / median(stock, Took::cpuSeconds));
+        }
+
+        @Override
+        public String toString() {
+            return String.format(Locale.ROOT, "%.2f (CPU time %.2f)", timesAsFast, cpu);
+        }
+    }
+
     /** Something that all pairs of nodes do, and what it took them. */
     private final class Work {
         private final String name;
@@ -98,7 +125,7 @@ final class Compactions {
         private final Turns.Turn<CompactingNode, Duration> turn;
         private final Map<Variant, List<Took>> took = new EnumMap<>(Variant.class);
         private final List<Double> shares = new ArrayList<>();
-        private final List<Double> gains = new ArrayList<>();
+        private final List<Gain> gains = new ArrayList<>();
         /** Median of the pair that was measured last. */
         private double stockSeconds;
 
@@ -108,8 +135,8 @@ final class Compactions {
             this.turn = turn;
         }
 
-        void measure(Turns<CompactingNode> turns, int count) throws IOException, InterruptedException {
-            Map<Variant, List<Took>> now = turns.take(WARM_UPS, count, node -> {
+        void measure(Turns<CompactingNode> turns, int warmUps, int count) throws IOException, InterruptedException {
+            Map<Variant, List<Took>> now = turns.take(warmUps, count, node -> {
                 Duration cpuBefore = node.cpuTime();
                 double seconds = turn.of(node).toNanos() / 1e9;
                 return new Took(seconds, node.cpuTime().minus(cpuBefore).toNanos() / 1e9, node.digests());
@@ -124,9 +151,10 @@ final class Compactions {
             if (digests.size() != 1) {
                 throw new IllegalStateException(name + " has not always made the same files: " + digests);
             }
-            gains.add(timesAsFast(now));
-            stockSeconds = medianSeconds(now.get(Variant.STOCK));
-            System.out.printf(Locale.ROOT, "[benchmarks] %s: %.2f times as fast%n", name, timesAsFast(now));
+            Gain gain = Gain.of(now);
+            gains.add(gain);
+            stockSeconds = median(now.get(Variant.STOCK), Took::seconds);
+            System.out.println("[benchmarks] " + release.version() + ", " + name + ": " + gain + " times as fast");
         }
 
         /** After all that this pair of nodes is measured by. */
@@ -147,15 +175,15 @@ final class Compactions {
         }
 
         String gain() {
-            double timesAsFast = median(gains);
+            double timesAsFast = median(gains, Gain::timesAsFast);
             String gain = String.format(Locale.ROOT, "%s: %.2f times as fast", name, timesAsFast);
             if (gains.size() > 1) {
                 gain += gains.stream()
-                        .map(pair -> String.format(Locale.ROOT, "%.2f", pair))
-                        .collect(Collectors.joining(", ", " (pairs of nodes: ", ")"));
+                        .map(Gain::toString)
+                        .collect(Collectors.joining(", ", ", by pairs of nodes ", ""));
             }
             if (limited) {
-                double share = median(shares);
+                double share = median(shares, Double::doubleValue);
                 double limit = 1 / Math.max(share, 1 - share);
                 gain += String.format(
                         Locale.ROOT,
@@ -168,17 +196,8 @@ final class Compactions {
         }
     }
 
-    private static double timesAsFast(Map<Variant, List<Took>> took) {
-        return medianSeconds(took.get(Variant.STOCK)) / medianSeconds(took.get(Variant.OURS));
-    }
-
-    private static double medianSeconds(List<Took> turns) {
-        return median(turns.stream().map(Took::seconds).toList());
-    }
-
-    private static double median(List<Double> values) {
-        double[] sorted =
-                values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+    private static <T> double median(List<T> list, ToDoubleFunction<T> value) {
+        double[] sorted = list.stream().mapToDouble(value).sorted().toArray();
         int middle = sorted.length / 2;
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
