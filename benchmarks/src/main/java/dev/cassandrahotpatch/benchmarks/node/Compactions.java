@@ -28,8 +28,8 @@ import java.util.stream.Collectors;
  * they may where two virtual processors share a core: then that pair has hardly had two idle cores.
  *
  * <p>How much a compaction can gain has a limit. Share is {@code doFlush}'s part of the compacting thread's wall time on the stock
- * node: what it takes in traced compactions, of what the others before them took. One of the two threads that a compaction then has does {@code doFlush}, the other
- * one the rest, so that it can't be faster than 1/max(share, 1-share).
+ * node: what it takes in traced compactions, of what the others before them took. One of the two threads that a compaction then
+ * has does {@code doFlush}, the other one the rest, so that it can't be faster than 1/max(share, 1-share).
  */
 final class Compactions {
     private static final String LZ4 = "LZ4Compressor";
